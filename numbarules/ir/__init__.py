@@ -1,0 +1,1 @@
+"""The intermediate representation: small, immutable, always typed; it knows nothing of Numba."""

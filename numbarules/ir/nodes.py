@@ -1,0 +1,319 @@
+"""Nodes of the IR: immutable, typed, structured SSA.
+
+A function is a region; a region is a list of statements that ends by yielding values. Control flow is three
+statements that hold regions (`If`, `For`, `While`), so a pass is a walk over a tree and never a walk over a graph.
+
+    If     args (condition,)      regions (then, orelse), no parameters   results: what the taken region yields
+    For    args (n, *inits)       region (k, *carried) yields *carried     results: the last carried values
+    While  args (*inits)          region (*carried) yields (again, *carried); runs once, then while `again` is true
+
+A region whose `yields` is None never reaches its end: it raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from .types import BOOL, FLOAT64, INT64, Type
+
+__all__ = [
+    "UNDEFINED",
+    "AddTo",
+    "Alloc",
+    "Apply",
+    "Attribute",
+    "Cast",
+    "Const",
+    "For",
+    "Function",
+    "If",
+    "Item",
+    "Load",
+    "Loc",
+    "MakeTuple",
+    "Method",
+    "Named",
+    "Op",
+    "Operand",
+    "Raise",
+    "Raw",
+    "Region",
+    "Shape",
+    "Stmt",
+    "Store",
+    "Var",
+    "View",
+    "While",
+    "const",
+    "walk",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Loc:
+    """Where a statement stands in the user's source."""
+
+    filename: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.filename}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Var:
+    """A value that is defined once. Two variables are the same only if they are the same object."""
+
+    name: str
+    type: Type
+
+    def __repr__(self) -> str:
+        return f"%{self.name}: {self.type}"
+
+
+class _Undefined:
+    def __repr__(self) -> str:
+        return "undefined"
+
+
+UNDEFINED = _Undefined()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Const:
+    """A constant operand: a number, None, a string, or any Python object that the back end knows as a global."""
+
+    type: Type
+    value: object
+
+    def __repr__(self) -> str:
+        return repr(self.value) if isinstance(self.value, int | float | complex | str | None | _Undefined) else f"<{getattr(self.value, '__name__', type(self.value).__name__)}>"
+
+
+Operand = Var | Const
+
+
+def const(value: bool | int | float, type: Type | None = None) -> Const:
+    """A constant of `type`; by default bool, int64 or float64 after the Python type of `value`."""
+    if type is None:
+        type = BOOL if isinstance(value, bool) else INT64 if isinstance(value, int) else FLOAT64
+    return Const(type, value)
+
+
+# ---------------------------------------------------------------------------------------------- callees
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A callable Python object: a function, an operator of `operator`, a ufunc, a dispatcher, a type."""
+
+    obj: object
+
+    def __str__(self) -> str:
+        module = getattr(self.obj, "__module__", None) or ""
+        name = getattr(self.obj, "__qualname__", None) or getattr(self.obj, "__name__", repr(self.obj))
+        return f"{module.lstrip('_')}.{name}" if module and module != "builtins" else name
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Named) and self.obj is other.obj
+
+    def __hash__(self) -> int:
+        return id(self.obj)
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A method of the first argument."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f".{self.name}()"
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """An attribute of the only argument."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f".{self.name}"
+
+
+Callee = Named | Method | Attribute
+
+
+# ---------------------------------------------------------------------------------------------- operations
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """`callee(*args)`; the last `len(keywords)` arguments are passed by these names."""
+
+    callee: Callee
+    keywords: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """The argument converted to the type of the result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """args (array, *indices): one element, a scalar. `wrap`: a negative index counts from the end, and bounds are checked if asked for."""
+
+    wrap: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """args (array, *indices, value)."""
+
+    wrap: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class AddTo:
+    """args (array, *indices, value): adds to one element."""
+
+    wrap: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A view that shares memory with args[0].
+
+    `kind` is `index` (basic indexing), `transpose`, `reshape` (args: array, *shape) or `cast` (the same memory under
+    another array type). For `index`, `spec` has one letter an axis: `i` an integer (one operand), `s` a slice (three
+    operands: start, stop, step, None where left out), `n` a new axis.
+    """
+
+    kind: str
+    spec: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Alloc:
+    """args (*shape): a new array, `zeros` or `empty`."""
+
+    fill: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """args (array,): its length along `axis`."""
+
+    axis: int
+
+
+@dataclass(frozen=True, slots=True)
+class MakeTuple:
+    """A tuple of the arguments."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """args (tuple,): its item `index`."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Raise:
+    """Raises; ends its region. `payload` is the back end's own statement, whose variables are the arguments, in the order of `names`."""
+
+    payload: object
+    names: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return "raise"
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """A construct that is not modelled: the back end's own expression or statement, whose variables are the arguments, in the order of `names`."""
+
+    payload: object
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class If:
+    """See the module's docstring."""
+
+
+@dataclass(frozen=True, slots=True)
+class For:
+    """See the module's docstring."""
+
+
+@dataclass(frozen=True, slots=True)
+class While:
+    """See the module's docstring."""
+
+
+Op = Apply | Cast | Load | Store | AddTo | View | Alloc | Shape | MakeTuple | Item | Raise | Raw | If | For | While
+
+
+# ---------------------------------------------------------------------------------------------- statements
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stmt:
+    """`results = op(args) regions`."""
+
+    op: Op
+    args: tuple[Operand, ...] = ()
+    results: tuple[Var, ...] = ()
+    regions: tuple[Region, ...] = ()
+    loc: Loc | None = None
+
+    @property
+    def result(self) -> Var:
+        """The only result."""
+        (var,) = self.results
+        return var
+
+    def __repr__(self) -> str:
+        from .text import statement_text
+
+        return statement_text(self)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Region:
+    """Statements with parameters in front and yielded values behind; `yields` is None where the end is never reached."""
+
+    params: tuple[Var, ...]
+    body: tuple[Stmt, ...]
+    yields: tuple[Operand, ...] | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Function:
+    """A function: one region, with the flags it is compiled under.
+
+    `result` is the type of the whole return value; the region yields its leaves.
+    """
+
+    name: str
+    region: Region
+    result: Type
+    loc: Loc | None = None
+    flags: tuple[tuple[str, object], ...] = field(default=())
+
+    def __repr__(self) -> str:
+        from .text import function_text
+
+        return function_text(self)
+
+
+def walk(region: Region) -> Iterator[Stmt]:
+    """Each statement of `region` and of the regions inside it, in order, the outer one first."""
+    for stmt in region.body:
+        yield stmt
+        for inner in stmt.regions:
+            yield from walk(inner)
