@@ -296,10 +296,13 @@ class Region:
 class Function:
     """A function: one region, with the flags it is compiled under.
 
-    `result` is the type of the whole return value; the region yields its leaves.
+    `args` are the names and types of the arguments, `result` is the type of the whole return value. The region's
+    parameters are the leaves of the arguments, and it yields the leaves of the result: tuples are taken apart.
+    Arguments that are constants of their type (functions, None) have no parameter.
     """
 
     name: str
+    args: tuple[tuple[str, Type], ...]
     region: Region
     result: Type
     loc: Loc | None = None

@@ -1,0 +1,236 @@
+"""The only door to `numba.core`: pipelines, IR classes and type conversions, for Numba 0.60 to 0.68."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import typeof, types
+from numba.core import ir as nir
+from numba.core.compiler import CompilerBase, DefaultPassBuilder, Flags, PassManager
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.compiler_machinery import FunctionPass, register_pass
+from numba.core.dispatcher import Dispatcher
+from numba.core.errors import NumbaError, TypingError
+from numba.core.registry import cpu_target
+from numba.core.ir_utils import build_definitions
+from numba.core.target_extension import resolve_dispatcher_from_str
+from numba.core.typed_passes import AnnotateTypes, IRLegalization, NativeLowering, NopythonTypeInference, NoPythonBackend
+from numba.core.typing.arraydecl import get_array_index_type
+
+from .ir import types as T
+
+__all__ = [
+    "Dispatcher",
+    "GeneratedCompiler",
+    "NumbaError",
+    "TypedIR",
+    "TypingError",
+    "build_definitions",
+    "compiler_lock",
+    "index_result",
+    "nir",
+    "numba_type",
+    "our_type",
+    "typed_ir",
+    "types",
+]
+
+compiler_lock = global_compiler_lock
+
+
+# ---------------------------------------------------------------------------------------------- types
+
+
+def our_type(t: Any) -> T.Type:
+    """The IR's term for a Numba type; `Opaque` for what the IR does not model."""
+    t = types.unliteral(t)
+    if isinstance(t, types.Omitted):
+        return our_type(typeof(t.value))
+    if isinstance(t, types.Boolean | types.Integer | types.Float | types.Complex):
+        return T.Scalar(t.name)
+    if isinstance(t, types.Array) and type(t) is types.Array:
+        dtype = our_type(t.dtype)
+        if isinstance(dtype, T.Scalar):
+            return T.Array(dtype, t.ndim, t.layout, t.mutable, t.aligned)
+    if isinstance(t, types.NamedTuple | types.NamedUniTuple):
+        return T.Tuple(tuple(our_type(x) for x in t), t.instance_class, isinstance(t, types.NamedUniTuple))
+    if isinstance(t, types.UniTuple | types.Tuple):
+        return T.Tuple(tuple(our_type(x) for x in t), None, isinstance(t, types.UniTuple))
+    if isinstance(t, types.NoneType):
+        return T.NONE
+    if t == types.voidptr:
+        return T.POINTER
+    return T.Opaque(str(t), t)
+
+
+def numba_type(t: T.Type) -> Any:
+    """The Numba type that an IR type stands for."""
+    match t:
+        case T.Scalar("bool"):
+            return types.boolean
+        case T.Scalar(kind):
+            return getattr(types, kind)
+        case T.Array(dtype, ndim, layout, mutable, aligned):
+            return types.Array(numba_type(dtype), ndim, layout, readonly=not mutable, aligned=aligned)
+        case T.Tuple(items, None, _):
+            return types.Tuple([numba_type(i) for i in items])
+        case T.Tuple(items, cls, homogeneous):
+            inner = [numba_type(i) for i in items]
+            return types.NamedUniTuple(inner[0], len(inner), cls) if homogeneous else types.NamedTuple(inner, cls)
+        case T.Pointer():
+            return types.voidptr
+        case T.NoneType():
+            return types.none
+        case T.Opaque(_, payload):
+            return payload
+    raise AssertionError(t)
+
+
+_INDEX = {"i": types.intp, "s": types.slice3_type, "n": types.none}
+
+
+def index_result(array: T.Array, spec: str) -> T.Type:
+    """The type of `array` indexed by integers (`i`), slices (`s`: any; `t`: without a step) and new axes (`n`)."""
+    parts = [types.slice2_type if c == "t" else _INDEX[c] for c in spec]
+    index = parts[0] if len(parts) == 1 else types.Tuple(parts)
+    return our_type(get_array_index_type(numba_type(array), index).result)
+
+
+# ---------------------------------------------------------------------------------------------- capture
+
+
+@dataclass(frozen=True, slots=True)
+class TypedIR:
+    """What type inference left: Numba's IR, the type of each variable, the signature of each call."""
+
+    ir: Any
+    typemap: Mapping[str, Any]
+    calltypes: Mapping[Any, Any]
+    return_type: Any
+    function: Callable[..., Any]
+
+
+@register_pass(mutates_CFG=False, analysis_only=True)
+class _Stop(FunctionPass):
+    _name = "numbarules_stop"
+
+    def __init__(self) -> None:
+        FunctionPass.__init__(self)
+
+    def run_pass(self, state: Any) -> bool:
+        state.cr = TypedIR(state.func_ir, dict(state.typemap), dict(state.calltypes), state.return_type, state.func_id.func)
+        return False
+
+
+class _CaptureCompiler(CompilerBase):
+    """Numba's own front end, stopped after type inference."""
+
+    def define_pipelines(self) -> list[Any]:
+        full = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        pm = PassManager("numbarules_capture")
+        for pass_, text in full.passes:
+            pm.add_pass(pass_, text)
+            if pass_ is NopythonTypeInference:
+                break
+        pm.add_pass(_Stop, "keep the typed IR")
+        pm.finalize()
+        return [pm]
+
+
+def typed_ir(function: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any], return_type: Any = None) -> TypedIR:
+    """Numba's typed IR of a Python function at Numba argument types, under `njit` options.
+
+    Raises Numba's own errors where the function does not compile.
+    """
+    with compiler_lock:
+        typing_context, target_context = cpu_target.typing_context, cpu_target.target_context
+        typing_context.refresh()
+        target_context.refresh()
+        compiler = _CaptureCompiler(typing_context, target_context, None, args, return_type, flags(options), {})
+        result = compiler.compile_extra(function)
+    assert isinstance(result, TypedIR)
+    return result
+
+
+_FLAGS = ("fastmath", "error_model", "boundscheck", "nogil", "no_cfunc_wrapper")
+
+
+def flags(options: Mapping[str, Any]) -> Any:
+    """Numba's flags for the `njit` options that change what code means or may do."""
+    out = Flags()
+    kept = {k: v for k, v in options.items() if k in _FLAGS}
+    kept["nopython"] = True
+    cpu_target.options.parse_as_flags(out, kept)
+    return out
+
+
+# ---------------------------------------------------------------------------------------------- generated functions
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _Generate(FunctionPass):
+    """Takes the IR from the generator that is attached to the stub, in place of bytecode."""
+
+    _name = "numbarules_generate"
+
+    def __init__(self) -> None:
+        FunctionPass.__init__(self)
+
+    def run_pass(self, state: Any) -> bool:
+        generated = state.func_id.func.__numbarules_generator__(state.func_id, state.args)
+        state.func_ir = generated.ir
+        state.locals = dict(generated.locals)
+        state.return_type = None
+        state.nargs = state.func_ir.arg_count
+        for name, value in generated.flags:
+            setattr(state.flags, name, value)
+        return True
+
+
+class GeneratedCompiler(CompilerBase):
+    """Types and lowers generated IR."""
+
+    lowering: Any = NativeLowering
+
+    def define_pipelines(self) -> list[Any]:
+        pm = PassManager("numbarules_generated")
+        pm.add_pass(_Generate, "generate")
+        pm.add_pass(NopythonTypeInference, "type inference")
+        pm.add_pass(IRLegalization, "legalise")
+        pm.add_pass(AnnotateTypes, "annotate types")
+        pm.add_pass(self.lowering, "lower")
+        pm.add_pass(NoPythonBackend, "link")
+        pm.finalize()
+        return [pm]
+
+
+INPLACE = {
+    operator.iadd: operator.add,
+    operator.isub: operator.sub,
+    operator.imul: operator.mul,
+    operator.itruediv: operator.truediv,
+    operator.ifloordiv: operator.floordiv,
+    operator.imod: operator.mod,
+    operator.ipow: operator.pow,
+    operator.iand: operator.and_,
+    operator.ior: operator.or_,
+    operator.ixor: operator.xor,
+    operator.ilshift: operator.lshift,
+    operator.irshift: operator.rshift,
+    operator.imatmul: operator.matmul,
+}
+
+
+def jit_dispatcher(stub: Callable[..., Any], options: Mapping[str, Any], pipeline: type[CompilerBase]) -> Any:
+    """A dispatcher whose code comes from `pipeline`."""
+    cls = resolve_dispatcher_from_str("cpu")
+    return cls(py_func=stub, locals={}, targetoptions={"nopython": True, **options}, pipeline_class=pipeline)
+
+
+def scalar_value(t: T.Scalar, value: Any) -> Any:
+    """A NumPy scalar of the type."""
+    return np.dtype(t.kind).type(value)

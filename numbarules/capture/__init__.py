@@ -1,0 +1,1 @@
+"""From Numba's typed IR to ours."""

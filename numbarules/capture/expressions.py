@@ -1,0 +1,586 @@
+"""Numba's expressions as statements of our IR: what each means, type by type."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, NoReturn
+
+import numpy as np
+
+from .._numba import INPLACE, TypedIR, index_result, nir, our_type, types
+from ..errors import UnsupportedError, message
+from ..ir.nodes import UNDEFINED, Alloc, Apply, Attribute, Cast, Const, If, Item, Load, Loc, MakeTuple, Method, Named, Operand, Raise, Raw, Shape, Stmt, Store, Var, View, const
+from ..ir.rewrite import Builder
+from ..ir.types import BOOL, INT64, NONE, Array, NoneType, Opaque, Scalar, Tuple, Type, is_integer
+from ..primitives import assign
+from .values import Aggregate, Bound, EnumerateValue, Iterator, ListLiteral, Pair, Pending, RangeValue, SliceValue, Value, ZipValue
+
+__all__ = ["Expressions"]
+
+_ALLOCATE = {np.zeros: "zeros", np.empty: "empty", np.zeros_like: "zeros", np.empty_like: "empty"}
+_FILL = (np.ones, np.full, np.ones_like, np.full_like)
+
+
+class Expressions:
+    """Translates expressions; `self.env` maps names to values, `self.b` collects statements."""
+
+    def __init__(self, typed: TypedIR, builder: Builder) -> None:
+        self.typed = typed
+        self.b = builder
+        self.env: dict[str, Value] = {}
+        self.filename: str = typed.ir.loc.filename
+
+    def at(self, line: int) -> None:
+        self.b.loc = Loc(self.filename, line)
+
+    def refuse(self, what: str, found: str) -> NoReturn:
+        line = self.b.loc.line if self.b.loc else None
+        raise UnsupportedError(
+            message(
+                f"{what}, in `{self.typed.ir.func_id.func_name}`",
+                filename=self.filename,
+                line=line,
+                found=found,
+                instead="write it with loops over `range` and array elements, or move it into a function that no derivative passes through",
+            )
+        )
+
+    # ------------------------------------------------------------------------------------------ values
+
+    def type_of(self, name: str) -> Type:
+        return our_type(self.typed.typemap[name])
+
+    def constant(self, value: Any, t: Type) -> Value:
+        """A constant of the program."""
+        if isinstance(t, Tuple) and isinstance(value, tuple):
+            return Aggregate(t, tuple(self.constant(v, x) for v, x in zip(value, t.items, strict=True)))
+        if isinstance(t, Scalar) and isinstance(value, np.generic):
+            value = value.item()
+        return Const(t, value)
+
+    def constant_type(self, t: Type) -> Const | None:
+        """The only value of a type that has one: a function, a module, a class."""
+        if isinstance(t, NoneType):
+            return Const(t, None)
+        if isinstance(t, Opaque):
+            payload = t.payload
+            if isinstance(payload, types.Dispatcher):
+                return Const(t, payload.dispatcher)
+            if isinstance(payload, types.Function) and payload.typing_key is not None and callable(payload.typing_key):
+                return Const(t, payload.typing_key)
+        return None
+
+    def force(self, value: Value) -> Value:
+        """Fetches a pending item."""
+        return self.item(value.source, value.position) if isinstance(value, Pending) else value
+
+    def operand(self, value: Value) -> Operand:
+        """`value` as one operand; aggregates become values of the IR here."""
+        value = self.force(value)
+        match value:
+            case Var() | Const():
+                return value
+            case Aggregate(t, items):
+                return self.b.one(MakeTuple(), [self.operand(i) for i in items], t, "tuple")
+            case SliceValue(start, stop, step):
+                given = [start, stop] if isinstance(step, Const) and step.value is None else [start, stop, step]
+                name = "slice2_type" if len(given) == 2 else "slice3_type"
+                t = our_type(getattr(types, name))
+                if any(isinstance(g, Const) and g.value is None for g in given):
+                    t = Opaque("slice", getattr(types, name))
+                return self.b.one(Apply(Named(slice)), given, t, "slice")
+            case RangeValue(start, stop, step, t):
+                return self.b.one(Apply(Named(range)), [start, stop, step], t, "range")
+            case Bound(receiver, name):
+                return self.b.one(Apply(Attribute(name)), [self.operand(receiver)], Opaque("method"), name)
+            case ListLiteral():
+                if value.made is None:
+                    value.made = self.raw_expression(value.expression, value.type)
+                return value.made
+        self.refuse("this use of an iterator is not supported", type(value).__name__)
+
+    def spread(self, operand: Operand) -> Value:
+        """A tuple operand as an aggregate of its items."""
+        if isinstance(operand.type, Tuple):
+            t = operand.type
+            return Aggregate(t, tuple(self.spread(self.b.one(Item(i), [operand], x, "item")) for i, x in enumerate(t.items)))
+        return self.constant_type(operand.type) or operand
+
+    def raw(self, payload: Any, t: Type | None, hint: str = "raw") -> Value:
+        """Numba's own expression or statement, passed through."""
+        names = tuple(dict.fromkeys(v.name for v in payload.list_vars()))
+        args = [self.operand(self.env[n]) for n in names]
+        if t is None:
+            self.b.emit(Raw(payload, names), args)
+            return Const(NONE, None)
+        return self.spread(self.b.one(Raw(payload, names), args, t, hint))
+
+    def raw_expression(self, expr: Any, t: Type) -> Var:
+        names = tuple(dict.fromkeys(v.name for v in expr.list_vars()))
+        return self.b.one(Raw(expr, names), [self.operand(self.env[n]) for n in names], t, "list")
+
+    def binary(self, fn: Any, a: Operand, b: Operand, t: Type = INT64) -> Operand:
+        """Integer arithmetic on operands, folded where both are known."""
+        if isinstance(a, Const) and isinstance(b, Const):
+            return Const(t, fn(a.value, b.value))
+        if fn is operator.add and isinstance(a, Const) and a.value == 0:
+            return b
+        if fn in (operator.add, operator.sub) and isinstance(b, Const) and b.value == 0:
+            return a
+        if fn is operator.mul and isinstance(b, Const) and b.value == 1:
+            return a
+        return self.b.one(Apply(Named(fn)), [a, b], t, "n")
+
+    def compare_equal(self, a: Operand, b: Operand) -> Operand:
+        return self.b.one(Apply(Named(operator.eq)), [a, b], BOOL, "is")
+
+    def integer(self, value: Operand) -> Operand:
+        if isinstance(value, Const):
+            return Const(INT64, int(value.value))  # type: ignore[call-overload]
+        return value if value.type == INT64 else self.b.one(Cast(), [value], INT64, "n")
+
+    # ------------------------------------------------------------------------------------------ iteration
+
+    def count(self, source: Value) -> Operand:
+        """How many items an iterable has."""
+        match source:
+            case Var(type=Array()) | Const(type=Array()):
+                return self.b.one(Shape(0), [source], INT64, "n")
+            case Aggregate(_, items):
+                return const(len(items))
+            case EnumerateValue(inner, _):
+                return self.count(inner)
+            case ZipValue(sources):
+                counts = [self.count(s) for s in sources]
+                least = counts[0] if counts else const(0)
+                for c in counts[1:]:
+                    if isinstance(least, Const) and isinstance(c, Const):
+                        least = const(min(least.value, c.value))  # type: ignore[type-var]
+                    else:
+                        least = self.b.one(Apply(Named(min)), [least, c], INT64, "n")
+                return least
+            case RangeValue(start, stop, step, _):
+                start, stop, step = self.integer(start), self.integer(stop), self.integer(step)
+                if not isinstance(step, Const):
+                    return self.dynamic_count(start, stop, step)
+                s = step.value
+                assert isinstance(s, int)
+                up, span = s > 0, self.binary(operator.sub, stop, start) if s > 0 else self.binary(operator.sub, start, stop)
+                if abs(s) == 1:
+                    return span
+                return self.binary(operator.floordiv, self.binary(operator.add, span, const((s if up else -s) - 1)), const(abs(s)))
+        self.refuse("a loop over this is not supported", str(source))
+
+    def dynamic_count(self, start: Operand, stop: Operand, step: Operand) -> Operand:
+        zero = self.compare_equal(step, const(0))
+        bad = self.b.child()
+        payload = nir.StaticRaise(ValueError, ("range() arg 3 must not be zero",), nir.Loc(self.filename, self.b.loc.line if self.b.loc else 0))
+        bad.add(Stmt(Raise(payload), (), (), (), self.b.loc))
+        self.b.add(Stmt(If(), (zero,), (), (bad.region((), None), self.b.child().region()), self.b.loc))
+        up = self.b.one(Apply(Named(operator.gt)), [step, const(0)], BOOL, "up")
+        sides = []
+        for sign in (1, -1):
+            outer, self.b = self.b, self.b.child()
+            span = self.binary(operator.sub, stop, start) if sign > 0 else self.binary(operator.sub, start, stop)
+            size = step if sign > 0 else self.b.one(Apply(Named(operator.neg)), [step], INT64, "n")
+            n = self.binary(operator.floordiv, self.binary(operator.add, span, self.binary(operator.sub, size, const(1))), size)
+            inner, self.b = self.b, outer
+            sides.append(inner.region((), (n,)))
+        result = self.b.names.var(INT64, "n")
+        self.b.add(Stmt(If(), (up,), (result,), tuple(sides), self.b.loc))
+        return result
+
+    def item(self, source: Value, k: Operand) -> Value:
+        """Item `k` of an iterable."""
+        match source:
+            case Var(type=Array(ndim=1) as t) | Const(type=Array(ndim=1) as t):
+                return self.b.one(Load(wrap=False), [source, k], t.dtype, "item")
+            case Var(type=Array() as t) | Const(type=Array() as t):
+                return self.b.one(View("index", "i" + "f" * (t.ndim - 1)), [source, k], index_result(t, "i"), "row")
+            case Aggregate():
+                return self.tuple_item(source, k)
+            case EnumerateValue(inner, start):
+                index = self.binary(operator.add, self.integer(start), k)
+                t = Tuple((INT64, INT64))
+                return Aggregate(t, (index, self.item(inner, k)))
+            case ZipValue(sources):
+                items = tuple(self.item(s, k) for s in sources)
+                return Aggregate(Tuple(tuple(INT64 for _ in items)), items)
+            case RangeValue(start, _, step, t):
+                value = self.binary(operator.add, self.integer(start), self.binary(operator.mul, k, self.integer(step)))
+                return value if t == INT64 else self.b.one(Cast(), [value], t, "i")
+        self.refuse("a loop over this is not supported", str(source))
+
+    def tuple_item(self, source: Aggregate, k: Operand) -> Value:
+        """An item of a homogeneous tuple at an index known at run time: a chain of tests."""
+        if isinstance(k, Const):
+            return source.items[int(k.value)]  # type: ignore[call-overload]
+        from .values import leaves_of, rebuild
+
+        n = len(source.items)
+        negative = self.b.one(Apply(Named(operator.lt)), [k, const(0)], BOOL, "neg")
+        shifted = self.binary(operator.add, self.integer(k), const(n))
+        wrapped = self.b.names.var(INT64, "k")
+        self.b.add(Stmt(If(), (negative,), (wrapped,), (self.b.child().region((), (shifted,)), self.b.child().region((), (self.integer(k),))), self.b.loc))
+        types_ = [leaf.type for leaf in leaves_of(source.items[0])]
+
+        def chain(i: int) -> list[Operand]:
+            test = self.compare_equal(wrapped, const(i))
+            results = tuple(self.b.names.var(t, "item") for t in types_)
+            then = self.b.child().region((), leaves_of(source.items[i]))
+            outer, self.b = self.b, self.b.child()
+            if i + 1 < n:
+                rest = self.b.region((), chain(i + 1))
+                rest = self.b.region((), rest.yields)
+            else:
+                payload = nir.StaticRaise(IndexError, ("tuple index out of range",), nir.Loc(self.filename, self.b.loc.line if self.b.loc else 0))
+                self.b.add(Stmt(Raise(payload), (), (), (), self.b.loc))
+                rest = self.b.region((), None)
+            self.b = outer
+            self.b.add(Stmt(If(), (test,), results, (then, rest), self.b.loc))
+            return list(results)
+
+        found = iter(chain(0))
+        return rebuild(source.items[0], lambda: next(found))
+
+    # ------------------------------------------------------------------------------------------ expressions
+
+    def expression(self, target: str, expr: Any) -> Value:
+        """The value of an expression that is assigned to `target`."""
+        handler = getattr(self, f"expr_{expr.op}", None)
+        if handler is None:
+            return self.raw(expr, self.type_of(target), target.lstrip("$"))
+        return handler(target, expr)  # type: ignore[no-any-return]
+
+    def expr_cast(self, target: str, expr: Any) -> Value:
+        return self.convert(self.force(self.env[expr.value.name]), self.type_of(target), "cast")
+
+    def convert(self, value: Value, t: Type, hint: str) -> Value:
+        raise NotImplementedError
+
+    def expr_getiter(self, target: str, expr: Any) -> Value:
+        from .graph import modelled_iterator
+
+        source = self.force(self.env[expr.value.name])
+        if not modelled_iterator(self.typed.typemap[target]):
+            return self.raw(expr, self.type_of(target), "iter")
+        if isinstance(source, Iterator):
+            return source
+        slot = f"#slot:{target}"
+        self.env[slot] = const(0)
+        return Iterator(source, self.integer(self.count(source)), slot)
+
+    def expr_iternext(self, target: str, expr: Any) -> Value:
+        iterator = self.env[expr.value.name]
+        if not isinstance(iterator, Iterator):
+            return self.raw(expr, self.type_of(target), "next")
+        k = self.env[iterator.slot]
+        assert isinstance(k, Var | Const)
+        valid = self.b.one(Apply(Named(operator.lt)), [k, iterator.count], BOOL, "valid")
+        self.env[iterator.slot] = self.binary(operator.add, k, const(1))
+        return Pair(Pending(iterator.source, k), valid)
+
+    def expr_pair_first(self, target: str, expr: Any) -> Value:
+        pair = self.env[expr.value.name]
+        return pair.first if isinstance(pair, Pair) else self.raw(expr, self.type_of(target), "item")
+
+    def expr_pair_second(self, target: str, expr: Any) -> Value:
+        pair = self.env[expr.value.name]
+        return pair.second if isinstance(pair, Pair) else self.raw(expr, BOOL, "valid")
+
+    def expr_build_tuple(self, target: str, expr: Any) -> Value:
+        t = self.type_of(target)
+        assert isinstance(t, Tuple)
+        return Aggregate(t, tuple(self.force(self.env[v.name]) for v in expr.items))
+
+    def expr_exhaust_iter(self, target: str, expr: Any) -> Value:
+        value = self.force(self.env[expr.value.name])
+        return value if isinstance(value, Aggregate) else self.raw(expr, self.type_of(target))
+
+    def expr_build_list(self, target: str, expr: Any) -> Value:
+        return ListLiteral(tuple(self.force(self.env[v.name]) for v in expr.items), expr, self.type_of(target))
+
+    def expr_unary(self, target: str, expr: Any) -> Value:
+        return self.apply(target, Named(expr.fn), [self.env[expr.value.name]])
+
+    def expr_binop(self, target: str, expr: Any) -> Value:
+        a, b = self.force(self.env[expr.lhs.name]), self.force(self.env[expr.rhs.name])
+        if isinstance(a, Aggregate) and isinstance(b, Aggregate) and expr.fn is operator.add:
+            t = self.type_of(target)
+            assert isinstance(t, Tuple)
+            return Aggregate(t, a.items + b.items)
+        return self.apply(target, Named(expr.fn), [a, b])
+
+    def expr_inplace_binop(self, target: str, expr: Any) -> Value:
+        lhs = self.force(self.env[expr.lhs.name])
+        if isinstance(lhs, Var | Const) and isinstance(lhs.type, Array):
+            self.b.emit(Apply(Named(expr.fn)), [lhs, self.operand(self.env[expr.rhs.name])], our_type(self.typed.typemap[target]), hint="self")
+            return lhs
+        fn = INPLACE[expr.fn] if isinstance(lhs, Var | Const) and isinstance(lhs.type, Scalar) or isinstance(lhs, Aggregate) else expr.fn
+        if isinstance(lhs, Aggregate):
+            rhs = self.force(self.env[expr.rhs.name])
+            t = self.type_of(target)
+            assert isinstance(rhs, Aggregate) and isinstance(t, Tuple)
+            return Aggregate(t, lhs.items + rhs.items)
+        return self.apply(target, Named(fn), [lhs, self.env[expr.rhs.name]])
+
+    def apply(self, target: str, callee: Named | Method | Attribute, args: list[Value], keywords: tuple[str, ...] = ()) -> Value:
+        """A call that stays a call; a tuple that it returns is spread."""
+        t = self.type_of(target)
+        ops = [self.operand(a) for a in args]
+        fixed = self.constant_type(t)
+        return self.spread(self.b.one(Apply(callee, keywords), ops, t, target.lstrip("$"))) if fixed is None or isinstance(t, NoneType) else fixed
+
+    # ------------------------------------------------------------------------------------------ attributes
+
+    def expr_getattr(self, target: str, expr: Any) -> Value:
+        value = self.force(self.env[expr.value.name])
+        t = self.typed.typemap[target]
+        if isinstance(t, types.BoundFunction):
+            return Bound(value, expr.attr)
+        if isinstance(value, Const) and isinstance(value.type, Opaque) and value.value is not UNDEFINED and hasattr(value.value, expr.attr):
+            return self.constant(getattr(value.value, expr.attr), our_type(t))
+        if isinstance(value, Aggregate) and value.type.cls is not None and expr.attr in value.type.cls._fields:  # type: ignore[attr-defined]
+            return value.items[value.type.cls._fields.index(expr.attr)]  # type: ignore[attr-defined]
+        if isinstance(value, Var | Const) and isinstance(value.type, Array):
+            match expr.attr:
+                case "shape":
+                    tt = our_type(t)
+                    assert isinstance(tt, Tuple)
+                    return Aggregate(tt, tuple(self.b.one(Shape(i), [value], INT64, "n") for i in range(value.type.ndim)))
+                case "ndim":
+                    return const(value.type.ndim)
+                case "T":
+                    result = our_type(t)
+                    return value if value.type.ndim < 2 else self.b.one(View("transpose"), [value], result, "T")
+                case "real" if value.type.dtype.kind.startswith("float"):
+                    return value
+        if isinstance(value, Var | Const) and isinstance(value.type, Scalar) and expr.attr == "real" and not value.type.kind.startswith("complex"):
+            return value
+        return self.apply(target, Attribute(expr.attr), [value])
+
+    # ------------------------------------------------------------------------------------------ items
+
+    def expr_getitem(self, target: str, expr: Any) -> Value:
+        return self.get_item(target, expr, self.force(self.env[expr.index.name]))
+
+    def expr_static_getitem(self, target: str, expr: Any) -> Value:
+        if expr.index_var is not None and expr.index_var.name in self.env:
+            return self.get_item(target, expr, self.force(self.env[expr.index_var.name]))
+        return self.get_item(target, expr, const(expr.index) if isinstance(expr.index, int) else self.constant(expr.index, our_type(types.unliteral(types.literal(expr.index)))))
+
+    def get_item(self, target: str, expr: Any, index: Value) -> Value:
+        value = self.force(self.env[expr.value.name])
+        if isinstance(value, Aggregate):
+            if isinstance(index, Const):
+                return value.items[int(index.value)]  # type: ignore[call-overload]
+            if isinstance(index, SliceValue):
+                parts = [p.value if isinstance(p, Const) else None for p in (index.start, index.stop, index.step)]
+                t = self.type_of(target)
+                assert isinstance(t, Tuple)
+                return Aggregate(t, value.items[slice(*parts)])
+            return self.tuple_item(value, self.operand(index))
+        if isinstance(value, Var | Const) and isinstance(value.type, Array):
+            spec = self.basic_index(value.type, index)
+            if spec is not None:
+                letters, operands = spec
+                if letters == "i" * value.type.ndim and not isinstance(self.type_of(target), Array):
+                    return self.b.one(Load(), [value, *operands], self.type_of(target), target.lstrip("$"))
+                return self.b.one(View("index", letters), [value, *operands], self.type_of(target), target.lstrip("$"))
+            return self.apply(target, Named(operator.getitem), [value, index])
+        return self.apply(target, Named(operator.getitem), [value, index])
+
+    def basic_index(self, array: Array, index: Value) -> tuple[str, list[Operand]] | None:
+        """The index as letters (one an axis of the result of normalising) and operands; None where it is not basic."""
+        items = list(index.items) if isinstance(index, Aggregate) else [index]
+        letters, operands, used = "", [], sum(1 for i in items if not self._is_none(i) and not self._is_ellipsis(i))
+        out: list[Operand] = []
+        for item in items:
+            item = self.force(item)
+            if self._is_ellipsis(item):
+                letters += "f" * (array.ndim - used)
+            elif self._is_none(item):
+                letters += "n"
+            elif isinstance(item, SliceValue):
+                letters += "s"
+                out += [item.start, item.stop, item.step]
+            elif isinstance(item, Var | Const) and is_integer(item.type) and item.type != BOOL:
+                letters += "i"
+                out.append(item)
+            else:
+                return None
+        operands = out
+        letters += "f" * (array.ndim - sum(1 for c in letters if c in "isf"))
+        return letters, operands
+
+    def index_spec(self, letters: str, operands: list[Operand]) -> str:
+        """The letters as `index_result` wants them: a slice without a step is `t`."""
+        spec, rest = "", iter(operands)
+        for c in letters:
+            if c == "s":
+                step = [next(rest) for _ in range(3)][2]
+                c = "t" if isinstance(step, Const) and step.value is None else "s"
+            elif c == "i":
+                next(rest)
+            spec += "t" if c == "f" else c
+        return spec
+
+    def _is_none(self, value: Value) -> bool:
+        return isinstance(value, Const) and isinstance(value.type, NoneType)
+
+    def _is_ellipsis(self, value: Value) -> bool:
+        return isinstance(value, Const) and value.value is Ellipsis
+
+    def set_item(self, target: Value, index: Value, value: Value) -> None:
+        target, index, value = self.force(target), self.force(index), self.force(value)
+        if isinstance(target, Var | Const) and isinstance(target.type, Array):
+            spec = self.basic_index(target.type, index)
+            if spec is not None:
+                letters, operands = spec
+                source = self.operand(value)
+                if letters == "i" * target.type.ndim and isinstance(source.type, Scalar):
+                    if source.type != target.type.dtype:
+                        source = self.b.one(Cast(), [source], target.type.dtype, "v")
+                    self.b.emit(Store(), [target, *operands, source])
+                    return
+                view = target
+                if letters.replace("f", "") or "s" in letters:
+                    if set(letters) == {"i"}:  # an array of no dimensions stored into an element
+                        self.b.emit(Store(), [target, *operands, self.b.one(Load(), [source], target.type.dtype, "v")])
+                        return
+                    t = index_result(target.type, self.index_spec(letters, operands))
+                    view = self.b.one(View("index", letters), [target, *operands], t, "part")
+                if not self._same_view(view, source):
+                    self.b.emit(Apply(Named(assign)), [view, source])
+                return
+        self.b.emit(Apply(Named(operator.setitem)), [self.operand(target), self.operand(index), self.operand(value)])
+
+    def _same_view(self, view: Operand, source: Operand) -> bool:
+        """True for `a[i] = a[i]`, which is what is left of `a[i] += v` once the addition was made in place."""
+        if view is source:
+            return True
+        made = {s.results[0]: s for s in self.b.body if s.results}
+        a, b = made.get(view), made.get(source)  # type: ignore[arg-type]
+        return a is not None and b is not None and isinstance(a.op, View) and a.op == b.op and all(x is y or (isinstance(x, Const) and isinstance(y, Const) and x.value == y.value) for x, y in zip(a.args, b.args, strict=True))
+
+    # ------------------------------------------------------------------------------------------ calls
+
+    def expr_call(self, target: str, expr: Any) -> Value:
+        func = self.env[expr.func.name]
+        args = [self.force(self.env[v.name]) for v in expr.args]
+        if expr.vararg is not None:
+            rest = self.force(self.env[expr.vararg.name])
+            if not isinstance(rest, Aggregate):
+                self.refuse("a call with `*args` is not supported", str(expr))
+            args += rest.items
+        keywords = tuple(k for k, _ in expr.kws)
+        args += [self.force(self.env[v.name]) for _, v in expr.kws]
+        if isinstance(func, Bound):
+            return self.apply(target, Method(func.name), [func.receiver, *args], keywords)
+        if isinstance(func, Const) and func.value is not UNDEFINED:
+            special = self.special_call(target, func.value, args, keywords)
+            if special is not None:
+                return special
+            return self.apply(target, Named(func.value), args, keywords)
+        return self.apply(target, Named(_call), [func, *args], keywords)
+
+    def special_call(self, target: str, obj: Any, args: list[Value], keywords: tuple[str, ...]) -> Value | None:
+        """Calls that build iterables, ask for lengths, convert or allocate; None for all others."""
+        t = self.type_of(target)
+        if obj is range and not keywords:
+            ops = [self.operand(a) for a in args]
+            start, stop, step = (const(0), ops[0], const(1)) if len(ops) == 1 else (ops[0], ops[1], ops[2] if len(ops) == 3 else const(1))
+            if isinstance(step, Const) and step.value == 0:
+                return None
+            numba_t = self.typed.typemap[target]
+            return RangeValue(start, stop, step, our_type(numba_t.dtype))
+        if obj is slice:
+            none = Const(NONE, None)
+            parts = [self.operand(a) for a in args]
+            return SliceValue(none, parts[0], none) if len(parts) == 1 else SliceValue(parts[0], parts[1], parts[2] if len(parts) == 3 else none)
+        if obj is enumerate and self._iterable(args[0]):
+            return EnumerateValue(args[0], self.operand(args[1]) if len(args) > 1 else const(0))
+        if obj is zip and all(map(self._iterable, args)):
+            return ZipValue(tuple(args))
+        if obj is len and len(args) == 1:
+            if isinstance(args[0], Aggregate):
+                return const(len(args[0].items))
+            if isinstance(args[0], Var | Const) and isinstance(args[0].type, Array):
+                return self.b.one(Shape(0), [args[0]], INT64, "n")
+        if obj is bool and isinstance(args[0], Var | Const) and args[0].type == BOOL:
+            return args[0]
+        if isinstance(t, Scalar) and len(args) == 1 and obj is not bool and isinstance(args[0], Var | Const) and isinstance(args[0].type, Scalar) and self._number_class(obj):
+            if t.kind.startswith("float") and not args[0].type.kind.startswith("complex"):
+                return args[0] if args[0].type == t else self.b.one(Cast(), [args[0]], t, "cast")
+        if isinstance(obj, type) and issubclass(obj, tuple) and hasattr(obj, "_fields") and isinstance(t, Tuple):
+            names = list(obj._fields)  # type: ignore[attr-defined]
+            positional, named = args[: len(args) - len(keywords)], dict(zip(keywords, args[len(args) - len(keywords) :], strict=True))
+            return Aggregate(t, tuple([*positional, *(named[n] for n in names[len(positional) :])]))
+        if obj is tuple and len(args) == 1 and isinstance(args[0], Aggregate):
+            return args[0]
+        return self.allocation(obj, args, t, keywords)
+
+    def _number_class(self, obj: Any) -> bool:
+        return obj is float or (isinstance(obj, type) and issubclass(obj, np.floating))
+
+    def _iterable(self, value: Value) -> bool:
+        return isinstance(value, Aggregate | RangeValue | EnumerateValue | ZipValue) or (isinstance(value, Var | Const) and isinstance(value.type, Array))
+
+    def allocation(self, obj: Any, args: list[Value], t: Type, keywords: tuple[str, ...]) -> Value | None:
+        """New arrays: `np.zeros`, `np.empty`, their `_like` forms, filled ones, and `np.array` of a display."""
+        if not isinstance(t, Array):
+            return None
+        if obj in (np.array, np.asarray) and isinstance(args[0], ListLiteral | Aggregate) and (isinstance(args[0], Aggregate) or args[0].made is None):
+            return self.display(args[0], t)
+        fill = next((f for f in (*_ALLOCATE, *_FILL) if f is obj), None)
+        if fill is None:
+            return None
+        first = args[0]
+        if fill in (np.zeros_like, np.empty_like, np.ones_like, np.full_like):
+            if not isinstance(first, Var | Const) or not isinstance(first.type, Array):
+                return None
+            shape: list[Operand] = [self.b.one(Shape(i), [first], INT64, "n") for i in range(first.type.ndim)]
+        else:
+            shape = [self.integer(self.operand(i)) for i in (first.items if isinstance(first, Aggregate) else (first,))]
+        positional = args[: len(args) - len(keywords)]
+        if fill in (np.full, np.full_like) and len(positional) < 2:
+            return None
+        array = self.b.one(Alloc(_ALLOCATE.get(fill, "empty")), shape, t, "array")
+        if fill in _FILL:
+            value: Operand = const(1) if fill in (np.ones, np.ones_like) else self.operand(args[1])
+            if value.type != t.dtype:
+                value = self.b.one(Cast(), [value], t.dtype, "v") if isinstance(value, Var) else Const(t.dtype, value.value)
+            self.b.emit(Apply(Named(assign)), [array, value])
+        return array
+
+    def display(self, value: ListLiteral | Aggregate, t: Array) -> Value | None:
+        """`np.array` of nested displays of scalars."""
+
+        def shape(v: Value) -> tuple[int, ...]:
+            if isinstance(v, ListLiteral | Aggregate):
+                inner = {shape(i) for i in v.items}
+                return (len(v.items), *inner.pop()) if len(inner) == 1 else (-1,)
+            return () if isinstance(v, Var | Const) and isinstance(v.type, Scalar) else (-1,)
+
+        dims = shape(value)
+        if -1 in dims or len(dims) != t.ndim:
+            return None
+        array = self.b.one(Alloc("empty"), [const(d) for d in dims], t, "array")
+
+        def store(v: Value, index: list[Operand]) -> None:
+            if isinstance(v, ListLiteral | Aggregate):
+                for i, item in enumerate(v.items):
+                    store(item, [*index, const(i)])
+            else:
+                x = self.operand(v)
+                if x.type != t.dtype:
+                    x = self.b.one(Cast(), [x], t.dtype, "v")
+                self.b.emit(Store(wrap=False), [array, *index, x])
+
+        store(value, [])
+        return array
+
+
+def _call(f: Any, *args: Any) -> Any:
+    """Calls its first argument: a function that is known only at run time."""
+    return f(*args)

@@ -1,0 +1,95 @@
+"""Numba's blocks as a graph of statements: phis become copies on the edges, and the rest is left as it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from .._numba import TypedIR, nir, types
+from .structure import Block, Branch, Jump, Return, Stop
+
+__all__ = ["RETURNED", "Copy", "blocks_of", "tries"]
+
+RETURNED = "#returned"
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """`target = source`, both variable names."""
+
+    target: str
+    source: str
+    line: int
+
+
+def blocks_of(typed: TypedIR) -> tuple[dict[object, Block], object]:
+    """The blocks of a function by label, and the label of the first.
+
+    The copies of a phi belong to an edge: where the block in front branches, the edge gets a block of its own.
+    """
+    moves: dict[tuple[int, int], list[Copy]] = {}
+    for label, block in typed.ir.blocks.items():
+        for stmt in block.body:
+            if _is(stmt, "phi"):
+                for value, source in zip(stmt.value.incoming_values, stmt.value.incoming_blocks, strict=True):
+                    if value is not nir.UNDEFINED:
+                        moves.setdefault((source, label), []).append(Copy(stmt.target.name + "~", value.name, stmt.loc.line))
+    out: dict[object, Block] = {label: _block(block, typed) for label, block in typed.ir.blocks.items()}
+    for (source, target), copies in moves.items():
+        block = out[source]
+        if isinstance(block.end, Jump):
+            block.body += copies
+        elif isinstance(block.end, Branch):
+            edge = ("edge", source, target)
+            out[edge] = Block(list[object](copies), Jump(target))
+            block.end = Branch(block.end.condition, *(edge if t == target else t for t in (block.end.then, block.end.orelse)))
+    return out, min(typed.ir.blocks)
+
+
+def _is(stmt: Any, op: str) -> bool:
+    return isinstance(stmt, nir.Assign) and isinstance(stmt.value, nir.Expr) and stmt.value.op == op
+
+
+def _block(block: Any, typed: TypedIR) -> Block:
+    body: list[object] = []
+    for stmt in block.body[:-1]:
+        if _is(stmt, "phi"):
+            body.append(Copy(stmt.target.name, stmt.target.name + "~", stmt.loc.line))
+        elif not isinstance(stmt, nir.Del):
+            body.append(stmt)
+    header = any(_is(s, "iternext") and modelled_iterator(typed.typemap[s.value.value.name]) for s in body)
+    last = block.body[-1]
+    match last:
+        case nir.Jump():
+            return Block(body, Jump(last.target), header)
+        case nir.Branch():
+            return Block(body, Branch(last.cond.name, last.truebr, last.falsebr), header)
+        case nir.Return():
+            body.append(Copy(RETURNED, last.value.name, last.loc.line))
+            return Block(body, Return())
+    body.append(last)  # raise
+    return Block(body, Stop())
+
+
+def modelled_iterator(t: Any) -> bool:
+    """True for iterators over what the IR models: ranges, arrays, homogeneous tuples, and `enumerate` and `zip` of these."""
+    if isinstance(t, types.RangeIteratorType):
+        return True
+    if isinstance(t, types.ArrayIterator):
+        return isinstance(t.array_type, types.Array)
+    if isinstance(t, types.UniTupleIter):
+        return True
+    if isinstance(t, types.EnumerateType):
+        return modelled_iterator(t.source_type)
+    if isinstance(t, types.ZipType):
+        return all(modelled_iterator(x) for x in t.source_types)
+    return False
+
+
+def tries(typed: TypedIR) -> int | None:
+    """The line of the first `try`, if there is one."""
+    for block in typed.ir.blocks.values():
+        for stmt in block.body:
+            if isinstance(stmt, nir.Assign) and isinstance(stmt.value, nir.Global) and stmt.value.name == "mark_try_block":
+                return int(stmt.loc.line)
+    return None

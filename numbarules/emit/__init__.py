@@ -1,0 +1,1 @@
+"""From our IR to Numba's, and to compiled code."""

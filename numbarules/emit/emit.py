@@ -1,0 +1,459 @@
+"""Our IR as Numba IR, with the type of every variable pinned.
+
+Pinning makes Numba's own type inference a check of ours: it can refuse what we wrote, and never choose otherwise.
+"""
+
+from __future__ import annotations
+
+import copy
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._numba import INPLACE, build_definitions, nir, numba_type, scalar_value
+from ..ir.nodes import (
+    UNDEFINED,
+    AddTo,
+    Alloc,
+    Apply,
+    Attribute,
+    Cast,
+    Const,
+    For,
+    Function,
+    If,
+    Item,
+    Load,
+    MakeTuple,
+    Method,
+    Named,
+    Operand,
+    Raise,
+    Raw,
+    Region,
+    Shape,
+    Stmt,
+    Store,
+    Var,
+    View,
+    While,
+)
+from ..ir.types import BOOL, INT64, NONE, Array, NoneType, Opaque, Scalar, Tuple, Type
+from ..primitives import assign
+
+__all__ = ["Generated", "emit"]
+
+_BINARY = {getattr(operator, n) for n in "add sub mul truediv floordiv mod pow matmul and_ or_ xor lshift rshift lt le gt ge eq ne is_ is_not".split()}
+_UNARY = {operator.neg, operator.pos, operator.invert, operator.not_}
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """Numba IR, the pinned types by name, and compiler flags to set."""
+
+    ir: Any
+    locals: dict[str, Any]
+    flags: tuple[tuple[str, Any], ...] = ()
+
+
+def emit(function: Function, func_id: Any, flags: tuple[tuple[str, Any], ...] = ()) -> Generated:
+    """Numba IR of `function` under the identity `func_id` of its stub."""
+    return _Emitter(function, func_id).run(flags)
+
+
+class _Emitter:
+    def __init__(self, function: Function, func_id: Any) -> None:
+        self.function = function
+        self.func_id = func_id
+        where = function.loc
+        self.loc = nir.Loc(where.filename if where else "<generated>", where.line if where else 1)
+        self.scope = nir.Scope(parent=None, loc=self.loc)
+        self.blocks: dict[int, Any] = {}
+        self.locals: dict[str, Any] = {}
+        self.names: dict[Var, Any] = {}
+        self.temporaries = 0
+        self.block = self.new_block()
+        self.builtin: dict[int, Any] = {}
+
+    def run(self, flags: tuple[tuple[str, Any], ...]) -> Generated:
+        self.arguments()
+        if self.region(self.function.region):
+            self.leave()
+        names = tuple(name for name, _ in self.function.args)
+        ir = nir.FunctionIR(self.blocks, False, self.func_id, self.loc, build_definitions(self.blocks), len(names), names)
+        return Generated(ir, self.locals, flags)
+
+    # ------------------------------------------------------------------------------------------ pieces
+
+    def new_block(self) -> Any:
+        label = len(self.blocks)
+        self.blocks[label] = nir.Block(self.scope, self.loc)
+        return self.blocks[label]
+
+    def label(self, block: Any) -> int:
+        return next(k for k, b in self.blocks.items() if b is block)
+
+    def jump(self, target: Any) -> None:
+        self.block.append(nir.Jump(self.label(target), self.loc))
+
+    def temporary(self, value: Any, hint: str = "t", pin: Type | None = None) -> Any:
+        """A new variable that holds a Numba IR value."""
+        self.temporaries += 1
+        var = self.scope.define(f"${hint}.{self.temporaries}", self.loc)
+        if pin is not None:
+            self.locals[var.name] = numba_type(pin)
+        self.block.append(nir.Assign(value, var, self.loc))
+        return var
+
+    def var(self, v: Var) -> Any:
+        """The Numba variable of `v`, pinned to its type."""
+        found = self.names.get(v)
+        if found is None:
+            found = self.names[v] = self.scope.define(v.name.replace("#", "_"), self.loc)
+            self.pin(found, v.type)
+        return found
+
+    def pin(self, var: Any, t: Type) -> None:
+        if not (isinstance(t, Opaque) and t.payload is None):
+            self.locals[var.name] = numba_type(t)
+
+    def set(self, v: Var, value: Any) -> None:
+        self.block.append(nir.Assign(value, self.var(v), self.loc))
+
+    def use(self, operand: Operand) -> Any:
+        """The Numba variable that holds an operand."""
+        if isinstance(operand, Var):
+            return self.var(operand)
+        return self.constant(operand)
+
+    def constant(self, c: Const) -> Any:
+        t, value = c.type, c.value
+        if value is UNDEFINED:
+            value = scalar_value(t, 0) if isinstance(t, Scalar) else None
+        if isinstance(t, NoneType):
+            return self.temporary(nir.Const(None, self.loc), "none")
+        if isinstance(t, Scalar):
+            if t == INT64 or t == BOOL or t.kind in ("float64", "complex128"):
+                kind = {"int64": int, "bool": bool, "float64": float, "complex128": complex}[t.kind]
+                return self.temporary(nir.Const(kind(value), self.loc), "const")  # type: ignore[arg-type]
+            return self.temporary(nir.Global("const", scalar_value(t, value), self.loc), "const")
+        if isinstance(value, str):
+            return self.temporary(nir.Const(value, self.loc), "const")
+        return self.temporary(nir.Global(getattr(value, "__name__", "object"), value, self.loc), "global")
+
+    def call(self, obj: Any, *args: Any, kws: tuple[tuple[str, Any], ...] = ()) -> Any:
+        """A call expression of a Python object on Numba variables."""
+        func = self.temporary(nir.Global(getattr(obj, "__name__", "function"), obj, self.loc), "fn")
+        return nir.Expr.call(func, list(args), kws, self.loc)
+
+    def tuple_of(self, items: list[Any]) -> Any:
+        return self.temporary(nir.Expr.build_tuple(items, self.loc), "tuple")
+
+    # ------------------------------------------------------------------------------------------ frame
+
+    def arguments(self) -> None:
+        params = iter(self.function.region.params)
+
+        def spread(source: Any, t: Type) -> None:
+            if isinstance(t, Tuple):
+                for i, item in enumerate(t.items):
+                    if has_leaves(item):
+                        spread(self.temporary(nir.Expr.static_getitem(source, i, None, self.loc), "item"), item)
+            elif has_leaves(t):
+                param = next(params)
+                self.names[param] = source
+
+        for i, (name, t) in enumerate(self.function.args):
+            source = self.scope.define(f"{name}", self.loc)
+            self.block.append(nir.Assign(nir.Arg(name, i, self.loc), source, self.loc))
+            spread(source, t)
+
+    def leave(self) -> None:
+        leaves = iter(self.function.region.yields or ())
+
+        def build(t: Type) -> Any:
+            if isinstance(t, Tuple):
+                items = [build(i) for i in t.items]
+                if t.cls is not None:
+                    return self.temporary(self.call(t.cls, *items), "tuple")
+                return self.tuple_of(items)
+            if isinstance(t, NoneType):
+                next(leaves, None)
+                return self.constant(Const(NONE, None))
+            return self.use(next(leaves))
+
+        value = self.temporary(nir.Expr.cast(build(self.function.result), self.loc), "return", self.function.result)
+        self.block.append(nir.Return(value, self.loc))
+
+    # ------------------------------------------------------------------------------------------ statements
+
+    def region(self, region: Region) -> bool:
+        """Emits the statements; False where the end is never reached."""
+        for stmt in region.body:
+            if stmt.loc is not None:
+                self.loc = nir.Loc(stmt.loc.filename, stmt.loc.line)
+            if not self.statement(stmt):
+                return False
+        return region.yields is not None
+
+    def statement(self, stmt: Stmt) -> bool:
+        match stmt.op:
+            case If():
+                return self.emit_if(stmt)
+            case For():
+                return self.emit_for(stmt)
+            case While():
+                return self.emit_while(stmt)
+            case Raise(payload, names):
+                self.block.append(self.rename(payload, names, stmt.args))
+                return False
+            case Raw(payload, names):
+                renamed = self.rename(payload, names, stmt.args)
+                if stmt.results:
+                    self.set(stmt.result, renamed)
+                else:
+                    self.block.append(renamed)
+            case Store():
+                self.store(stmt)
+            case AddTo():
+                self.add_to(stmt)
+            case Apply(Named(obj)) if obj is operator.setitem:
+                self.block.append(nir.SetItem(*map(self.use, stmt.args), self.loc))
+            case Apply(Named(obj)) if obj is assign:
+                everything = self.temporary(nir.Global("Ellipsis", Ellipsis, self.loc), "all")
+                self.block.append(nir.SetItem(self.use(stmt.args[0]), everything, self.use(stmt.args[1]), self.loc))
+            case _:
+                value = self.expression(stmt)
+                if stmt.results:
+                    self.set(stmt.result, value)
+                else:
+                    self.temporary(value, "unused")
+        return True
+
+    def expression(self, stmt: Stmt) -> Any:
+        """The Numba expression of an operation with one result."""
+        args = stmt.args
+        match stmt.op:
+            case Apply(callee, keywords):
+                return self.apply(callee, args, keywords)
+            case Cast():
+                return self.use(args[0])
+            case Load():
+                return nir.Expr.getitem(self.use(args[0]), self.index(args[1:]), self.loc)
+            case View(kind, spec):
+                return self.view(kind, spec, args)
+            case Alloc(fill):
+                return self.alloc(fill, stmt)
+            case Shape(axis):
+                shape = self.temporary(nir.Expr.getattr(self.use(args[0]), "shape", self.loc), "shape")
+                return nir.Expr.static_getitem(shape, axis, None, self.loc)
+            case MakeTuple():
+                t = stmt.result.type
+                assert isinstance(t, Tuple)
+                items = [self.use(a) for a in args]
+                return self.call(t.cls, *items) if t.cls is not None else nir.Expr.build_tuple(items, self.loc)
+            case Item(index):
+                return nir.Expr.static_getitem(self.use(args[0]), index, None, self.loc)
+        raise AssertionError(stmt)
+
+    def apply(self, callee: Named | Method | Attribute, args: tuple[Operand, ...], keywords: tuple[str, ...]) -> Any:
+        split = len(args) - len(keywords)
+        if isinstance(callee, Named):
+            obj = callee.obj
+            if obj in _BINARY_OR_INPLACE(obj):
+                lhs, rhs = map(self.use, args)
+                if obj in INPLACE:
+                    return nir.Expr.inplace_binop(obj, INPLACE[obj], lhs, rhs, self.loc)
+                return nir.Expr.binop(obj, lhs, rhs, self.loc)
+            if _hashable(obj) and obj in _UNARY:
+                return nir.Expr.unary(obj, self.use(args[0]), self.loc)
+            if obj is operator.getitem:
+                return nir.Expr.getitem(self.use(args[0]), self.use(args[1]), self.loc)
+            values = [self.use(a) for a in args]
+            return self.call(obj, *values[:split], kws=tuple(zip(keywords, values[split:], strict=True)))
+        values = [self.use(a) for a in args]
+        if isinstance(callee, Attribute):
+            return nir.Expr.getattr(values[0], callee.name, self.loc)
+        method = self.temporary(nir.Expr.getattr(values[0], callee.name, self.loc), "method")
+        return nir.Expr.call(method, values[1:split], tuple(zip(keywords, values[split:], strict=True)), self.loc)
+
+    def rename(self, payload: Any, names: tuple[str, ...], args: tuple[Operand, ...]) -> Any:
+        """A copy of Numba's own expression or statement with our variables."""
+        env = {name: self.use(arg) for name, arg in zip(names, args, strict=True)}
+
+        def fix(value: Any) -> Any:
+            if isinstance(value, nir.Var):
+                return env[value.name]
+            if isinstance(value, list | tuple):
+                return type(value)(fix(v) for v in value)
+            if isinstance(value, nir.Expr):
+                return rename_expr(value)
+            return value
+
+        def rename_expr(expr: Any) -> Any:
+            new = copy.copy(expr)
+            new._kws = {k: fix(v) for k, v in expr._kws.items()}
+            return new
+
+        if isinstance(payload, nir.Expr):
+            return rename_expr(payload)
+        new = copy.copy(payload)
+        for field, value in vars(payload).items():
+            setattr(new, field, fix(value))
+        return new
+
+    # ------------------------------------------------------------------------------------------ memory
+
+    def index(self, indices: tuple[Operand, ...]) -> Any:
+        values = [self.use(i) for i in indices]
+        return values[0] if len(values) == 1 else self.tuple_of(values)
+
+    def store(self, stmt: Stmt) -> None:
+        array, *indices, value = stmt.args
+        self.block.append(nir.SetItem(self.use(array), self.index(tuple(indices)), self.use(value), self.loc))
+
+    def add_to(self, stmt: Stmt) -> None:
+        array, *indices, value = stmt.args
+        where, index = self.use(array), self.index(tuple(indices))
+        old = self.temporary(nir.Expr.getitem(where, index, self.loc), "old")
+        new = self.temporary(nir.Expr.binop(operator.add, old, self.use(value), self.loc), "new")
+        self.block.append(nir.SetItem(where, index, new, self.loc))
+
+    def view(self, kind: str, spec: str, args: tuple[Operand, ...]) -> Any:
+        source = self.use(args[0])
+        if kind == "transpose":
+            return nir.Expr.getattr(source, "T", self.loc)
+        if kind == "reshape":
+            method = self.temporary(nir.Expr.getattr(source, "reshape", self.loc), "method")
+            return nir.Expr.call(method, [self.tuple_of([self.use(a) for a in args[1:]])], (), self.loc)
+        rest = iter(args[1:])
+        parts: list[Any] = []
+        for letter in spec.rstrip("f"):
+            if letter == "i":
+                parts.append(self.use(next(rest)))
+            elif letter == "n":
+                parts.append(self.constant(Const(NONE, None)))
+            elif letter == "s":
+                given = [next(rest) for _ in range(3)]
+                if isinstance(given[2], Const) and given[2].value is None:
+                    given.pop()
+                parts.append(self.temporary(self.call(slice, *map(self.use, given)), "slice"))
+            elif not parts or parts[-1] is not None:
+                parts.append(None)
+        values = [self.temporary(nir.Global("Ellipsis", Ellipsis, self.loc), "all") if p is None else p for p in parts]
+        if not values:
+            values = [self.temporary(nir.Global("Ellipsis", Ellipsis, self.loc), "all")]
+        return nir.Expr.getitem(source, values[0] if len(values) == 1 else self.tuple_of(values), self.loc)
+
+    def alloc(self, fill: str, stmt: Stmt) -> Any:
+        t = stmt.result.type
+        assert isinstance(t, Array)
+        shape = [self.use(a) for a in stmt.args]
+        maker: Callable[..., Any] = np.zeros if fill == "zeros" else np.empty
+        dtype = self.temporary(nir.Global("dtype", np.dtype(t.dtype.kind).type, self.loc), "dtype")
+        if t.layout == "F" and t.ndim > 1:
+            array = self.temporary(self.call(maker, self.tuple_of(shape[::-1]), dtype), "array")
+            return nir.Expr.getattr(array, "T", self.loc)
+        return self.call(maker, self.tuple_of(shape), dtype)
+
+    # ------------------------------------------------------------------------------------------ control flow
+
+    def emit_if(self, stmt: Stmt) -> bool:
+        then, orelse, behind = self.new_block(), self.new_block(), self.new_block()
+        condition = self.use(stmt.args[0])
+        self.block.append(nir.Branch(condition, self.label(then), self.label(orelse), self.loc))
+        reached = False
+        for block, region in ((then, stmt.regions[0]), (orelse, stmt.regions[1])):
+            self.block = block
+            if self.region(region):
+                assert region.yields is not None
+                for result, value in zip(stmt.results, region.yields, strict=True):
+                    if not (isinstance(value, Const) and value.value is UNDEFINED):
+                        self.set(result, self.use(value))
+                self.jump(behind)
+                reached = True
+        if not reached:
+            del self.blocks[self.label(behind)]
+        self.block = behind
+        return reached
+
+    def enter_loop(self, params: tuple[Var, ...], inits: tuple[Operand, ...]) -> None:
+        for param, init in zip(params, inits, strict=True):
+            if not (isinstance(init, Const) and init.value is UNDEFINED):
+                self.set(param, self.use(init))
+
+    def next_iteration(self, params: tuple[Var, ...], yields: tuple[Operand, ...]) -> None:
+        """`params = yields`, all at once."""
+        moves = [(p, y) for p, y in zip(params, yields, strict=True) if p is not y and not (isinstance(y, Const) and y.value is UNDEFINED)]
+        targets = {p for p, _ in moves}
+        values = [self.temporary(self.var(y), "move", y.type) if isinstance(y, Var) and y in targets else self.use(y) for _, y in moves]
+        for (p, _), value in zip(moves, values, strict=True):
+            self.set(p, value)
+
+    def emit_for(self, stmt: Stmt) -> bool:
+        n, *inits = stmt.args
+        (region,) = stmt.regions
+        k, *params = region.params
+        count = self.use(n)
+        self.set(k, nir.Const(0, self.loc))
+        self.enter_loop(tuple(params), tuple(inits))
+        header, body, behind = self.new_block(), self.new_block(), self.new_block()
+        self.jump(header)
+        self.block = header
+        more = self.temporary(nir.Expr.binop(operator.lt, self.var(k), count, self.loc), "more")
+        self.block.append(nir.Branch(more, self.label(body), self.label(behind), self.loc))
+        self.block = body
+        if self.region(region):
+            self.next_iteration(tuple(params), region.yields or ())
+            one = self.temporary(nir.Const(1, self.loc), "one")
+            self.set(k, nir.Expr.binop(operator.add, self.var(k), one, self.loc))
+            self.jump(header)
+        self.block = behind
+        self.alias(stmt, tuple(params))
+        return True
+
+    def emit_while(self, stmt: Stmt) -> bool:
+        (region,) = stmt.regions
+        self.enter_loop(region.params, stmt.args)
+        body = self.new_block()
+        self.jump(body)
+        self.block = body
+        ends = self.region(region)
+        if ends:
+            again, *yields = region.yields or ()
+            test = self.use(again)
+            self.next_iteration(region.params, tuple(yields))
+            behind = self.new_block()
+            self.block.append(nir.Branch(test, self.label(body), self.label(behind), self.loc))
+            self.block = behind
+        self.alias(stmt, region.params)
+        return ends
+
+    def alias(self, stmt: Stmt, params: tuple[Var, ...]) -> None:
+        """The results of a loop are its parameters, as the last iteration left them."""
+        for result, param in zip(stmt.results, params, strict=True):
+            self.names[result] = self.var(param)
+
+
+def has_leaves(t: Type) -> bool:
+    """True where an argument of the type has parameters: constants of their type have none."""
+    if isinstance(t, Tuple):
+        return any(map(has_leaves, t.items))
+    return not isinstance(t, NoneType) and not (isinstance(t, Opaque) and _is_constant(t.payload))
+
+
+def _is_constant(payload: Any) -> bool:
+    from .._numba import types
+
+    return isinstance(payload, types.Dispatcher) or (isinstance(payload, types.Function) and payload.typing_key is not None)
+
+
+def _hashable(obj: Any) -> bool:
+    return getattr(type(obj), "__hash__", None) is not None
+
+
+def _BINARY_OR_INPLACE(obj: Any) -> Any:
+    return (_BINARY | INPLACE.keys()) if _hashable(obj) else ()

@@ -1,0 +1,402 @@
+"""Methods to differentiate: implementations in plain loops of NumPy functions whose own source in Numba no derivative can pass.
+
+An expansion is written like an `@overload`: a builder gets the Numba types of the arguments of a call, or the default value of an omitted
+one, and returns an implementation with the same parameters, or `None` where it does not cover the signature. The engine captures the
+implementation, inlines it in place of the call and differentiates it. Implementations keep the value, the dtype and the layout of Numba's
+own; nothing is ever overloaded on a function of NumPy's.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numba import njit, types
+from numba.extending import overload
+from numba.np.numpy_support import as_dtype
+
+__all__ = [
+    "Arg",
+    "Implementation",
+    "add_into",
+    "allocator",
+    "blocks",
+    "checked_axis",
+    "copy_into",
+    "expansion",
+    "expansions",
+    "flat_get",
+    "flat_set",
+    "float_array",
+    "fold",
+    "helper",
+    "is_none",
+    "literal",
+    "lookup_expansion",
+    "real",
+    "real_dtype",
+    "row",
+    "spread",
+    "with_extent",
+    "without_axis",
+]
+
+Arg = Any
+"""The Numba type of an argument in the call, or the Python default of one that was omitted."""
+
+Implementation = Callable[..., Any]
+Builder = Callable[..., "Implementation | None"]
+
+_table: dict[object, Builder] = {}
+
+
+def expansion(*functions: Callable[..., Any], method: str | None = None) -> Callable[[Builder], Builder]:
+    """Registers a builder for NumPy `functions` and, with `method`, for the array method of that name."""
+
+    def register(builder: Builder) -> Builder:
+        for function in functions:
+            _table[function] = builder
+        if method is not None:
+            _table["Array", method] = builder
+        return builder
+
+    return register
+
+
+def lookup_expansion(key: object, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None = None) -> Implementation | None:
+    """The implementation of the call of `key` (a Python callable, or `("Array", method)` with the array first) at these Numba types, or `None`."""
+    builder = _table.get(key)
+    if builder is None:
+        return None
+    try:
+        bound = inspect.signature(builder).bind(*args, **dict(kwargs or {}))
+    except TypeError:
+        return None
+    return builder(*(_plain(a) for a in bound.args), **{k: _plain(a) for k, a in bound.kwargs.items()})
+
+
+def expansions() -> dict[object, Builder]:
+    """A copy of the table of builders."""
+    return dict(_table)
+
+
+def helper(builder: Builder) -> Callable[..., Any]:
+    """A function of our own that exists only by its builder: usable in jitted code (by `@overload`) and known to the engine (as an expansion)."""
+
+    def stub(*args: Any) -> Any:
+        raise NotImplementedError(f"{builder.__name__} works in jitted code only")
+
+    functools.update_wrapper(stub, builder)
+    overload(stub)(builder)
+    expansion(stub)(builder)
+    return stub
+
+
+def _plain(arg: Any) -> Any:
+    return arg.value if isinstance(arg, types.Omitted) else arg
+
+
+# What builders ask of types
+
+
+def is_none(arg: Arg) -> bool:
+    """Whether an argument is `None`, given or by default."""
+    return arg is None or isinstance(arg, types.NoneType)
+
+
+def float_array(arg: Arg) -> bool:
+    """Whether an argument is an array of floats: only these carry a derivative."""
+    return isinstance(arg, types.Array) and isinstance(arg.dtype, types.Float)
+
+
+def real(arg: Arg) -> bool:
+    """Whether an argument is a real number or boolean, as a type or as a Python default."""
+    return isinstance(arg, (int, float, types.Integer, types.Float, types.Boolean))
+
+
+def real_dtype(arg: Arg) -> np.dtype[Any] | None:
+    """The NumPy dtype of a real array or real number; `None` for anything else."""
+    dtype = arg.dtype if isinstance(arg, types.Array) else arg
+    return as_dtype(types.unliteral(dtype)) if isinstance(dtype, (types.Integer, types.Float, types.Boolean)) else None
+
+
+def literal(arg: Arg, default: Any = None) -> Any:
+    """The value of a literal type or of a Python default, else `default`."""
+    return arg.literal_value if isinstance(arg, types.Literal) else default if isinstance(arg, types.Type) else arg
+
+
+# Integers: passive
+
+
+@njit
+def checked_axis(axis, ndim):
+    """The axis counted from the front; ValueError when out of bounds."""
+    if axis < -ndim or axis >= ndim:
+        raise ValueError("axis is out of bounds for array")
+    return axis + ndim if axis < 0 else axis
+
+
+@njit
+def blocks(shape, axis):
+    """The numbers of elements before, along and after `axis`."""
+    before, after = 1, 1
+    for k in range(len(shape)):
+        if k < axis:
+            before *= shape[k]
+        elif k > axis:
+            after *= shape[k]
+    return before, shape[axis], after
+
+
+@helper
+def without_axis(shape: Arg, axis: Arg) -> Implementation:
+    """The shape without the extent at `axis` (counted from the front)."""
+    if shape.count == 1:
+
+        def without_last(shape, axis):
+            return ()
+
+        return without_last
+
+    if shape.count == 2:
+
+        def without_of_two(shape, axis):
+            return (shape[1] if axis == 0 else shape[0],)
+
+        return without_of_two
+
+    def without_impl(shape, axis):
+        return (shape[1] if axis == 0 else shape[0],) + without_axis(shape[1:], axis - 1 if axis > 0 else 0)
+
+    return without_impl
+
+
+@helper
+def with_extent(shape: Arg, axis: Arg, n: Arg) -> Implementation:
+    """The shape with extent `n` at `axis` (counted from the front)."""
+    if shape.count == 1:
+
+        def with_last(shape, axis, n):
+            return (n if axis == 0 else shape[0],)
+
+        return with_last
+
+    def with_extent_impl(shape, axis, n):
+        return (n if axis == 0 else shape[0],) + with_extent(shape[1:], axis - 1, n)
+
+    return with_extent_impl
+
+
+# Elements, rows and whole arrays of any number of dimensions
+
+
+def allocator(dtype: Any, layout: str) -> Any:
+    """A jitted function from a shape to an uninitialised array of that dtype and layout ("F", else C)."""
+    if layout == "F":
+
+        @njit
+        def empty_f(shape):
+            return np.empty(shape[::-1], dtype).T
+
+        return empty_f
+
+    @njit
+    def empty_c(shape):
+        return np.empty(shape, dtype)
+
+    return empty_c
+
+
+@helper
+def row(x: Arg, i: Arg, out: Arg) -> Implementation:
+    """The part of operand `x` that is broadcast against `out[i]`: its row i, its only row, or all of a lower-dimensional one."""
+    if not isinstance(x, types.Array) or 0 < x.ndim < out.ndim:
+
+        def whole(x, i, out):
+            return x
+
+        return whole
+
+    if x.ndim == 0:
+
+        def only_element(x, i, out):
+            return x[()]
+
+        return only_element
+
+    def row_impl(x, i, out):
+        return x[i if x.shape[0] != 1 else 0]
+
+    return row_impl
+
+
+@helper
+def flat_get(a: Arg, k: Arg) -> Implementation:
+    """Element k >= 0 in C order, whatever the layout: one load."""
+    if a.ndim == 0:
+
+        def get_only(a, k):
+            return a[()]
+
+        return get_only
+
+    if a.ndim == 1:
+
+        def get_element(a, k):
+            return a[k]
+
+        return get_element
+
+    def get_in_row(a, k):
+        inner = a.size // a.shape[0]
+        return flat_get(a[k // inner], k % inner)
+
+    return get_in_row
+
+
+@helper
+def flat_set(a: Arg, k: Arg, v: Arg) -> Implementation:
+    """Stores element k >= 0 in C order, whatever the layout."""
+    if a.ndim == 0:
+
+        def set_only(a, k, v):
+            a[()] = v
+
+        return set_only
+
+    if a.ndim == 1:
+
+        def set_element(a, k, v):
+            a[k] = v
+
+        return set_element
+
+    def set_in_row(a, k, v):
+        inner = a.size // a.shape[0]
+        flat_set(a[k // inner], k % inner, v)
+
+    return set_in_row
+
+
+@helper
+def copy_into(out: Arg, a: Arg) -> Implementation:
+    """Stores an array (or scalar) of out's number of dimensions or fewer into all of `out`."""
+    if out.ndim == 0:
+
+        def copy_element(out, a):
+            out[()] = row(a, 0, out)
+
+        return copy_element
+
+    if out.ndim == 1:
+
+        def copy_elements(out, a):
+            for i in range(out.shape[0]):
+                out[i] = row(a, i, out)
+
+        return copy_elements
+
+    def copy_rows(out, a):
+        for i in range(out.shape[0]):
+            copy_into(out[i], row(a, i, out))
+
+    return copy_rows
+
+
+@helper
+def add_into(out: Arg, a: Arg) -> Implementation:
+    """Adds an array of the same shape into `out`, element by element."""
+    if out.ndim == 1:
+
+        def add_elements(out, a):
+            for i in range(out.shape[0]):
+                out[i] += a[i]
+
+        return add_elements
+
+    def add_rows(out, a):
+        for i in range(out.shape[0]):
+            add_into(out[i], a[i])
+
+    return add_rows
+
+
+def fold(step: Any, name: str) -> Callable[..., Any]:
+    """A helper folded(s, a, p) that does s = step(s, v, p) for every element v, in memory order as Numba does: C order, or F order for an F array."""
+
+    def builder(s: Arg, a: Arg, p: Arg) -> Implementation:
+        if a.ndim == 0:
+
+            def fold_only(s, a, p):
+                return step(s, a[()], p)
+
+            return fold_only
+
+        if a.ndim == 1:
+
+            def fold_elements(s, a, p):
+                for i in range(a.shape[0]):
+                    s = step(s, a[i], p)
+                return s
+
+            return fold_elements
+
+        if a.layout == "C":
+
+            def fold_flat(s, a, p):
+                return folded(s, a.reshape(a.size), p)
+
+            return fold_flat
+
+        if a.layout == "F":
+
+            def fold_transposed(s, a, p):
+                return folded(s, a.T, p)
+
+            return fold_transposed
+
+        def fold_rows(s, a, p):
+            for i in range(a.shape[0]):
+                s = folded(s, a[i], p)
+            return s
+
+        return fold_rows
+
+    builder.__name__ = builder.__qualname__ = name
+    builder.__doc__ = f"Folds {step.__name__} over the elements of an array."
+    folded = helper(builder)
+    return folded
+
+
+def spread(step: Any, name: str) -> Callable[..., Any]:
+    """A helper mapped(out, a, b, c) that does out[...] = step(a, b, c) element by element, with the operands broadcast against `out`."""
+
+    def builder(out: Arg, a: Arg, b: Arg, c: Arg) -> Implementation:
+        if out.ndim == 0:
+
+            def map_only(out, a, b, c):
+                out[()] = step(row(a, 0, out), row(b, 0, out), row(c, 0, out))
+
+            return map_only
+
+        if out.ndim == 1:
+
+            def map_elements(out, a, b, c):
+                for i in range(out.shape[0]):
+                    out[i] = step(row(a, i, out), row(b, i, out), row(c, i, out))
+
+            return map_elements
+
+        def map_rows(out, a, b, c):
+            for i in range(out.shape[0]):
+                mapped(out[i], row(a, i, out), row(b, i, out), row(c, i, out))
+
+        return map_rows
+
+    builder.__name__ = builder.__qualname__ = name
+    builder.__doc__ = f"Maps {step.__name__} over broadcast operands."
+    mapped = helper(builder)
+    return mapped

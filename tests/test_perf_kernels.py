@@ -1,0 +1,11 @@
+"""Gradients of the benchmark kernels at small sizes: against the hand-written adjoints, and against differences where there are none."""
+
+from __future__ import annotations
+
+import pytest
+from perf import run_kernels
+
+
+@pytest.mark.parametrize("name", list(run_kernels.ALL))
+def test_gradient_of_kernel(name: str) -> None:
+    run_kernels.check(name, run_kernels.small_arguments(name))
