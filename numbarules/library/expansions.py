@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -90,7 +91,8 @@ def helper(builder: Builder) -> Callable[..., Any]:
         raise NotImplementedError(f"{builder.__name__} works in jitted code only")
 
     functools.update_wrapper(stub, builder)
-    overload(stub)(builder)
+    plain = FunctionType(builder.__code__, builder.__globals__, builder.__name__, builder.__defaults__, builder.__closure__)
+    overload(stub)(plain)  # Numba compares signatures with those of implementations, annotations included
     expansion(stub)(builder)
     return stub
 

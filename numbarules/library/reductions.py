@@ -343,7 +343,7 @@ def cumsum_expansion(a: Arg, axis: Arg = None, dtype: Arg = None) -> Implementat
         return None
 
     def cumsum_along_axis(a, axis=None, dtype=None):
-        axis = checked_axis(axis, a.ndim, "axis is out of bounds for array")
+        axis = checked_axis(axis, a.ndim)
         before, n, after = blocks(a.shape, axis)
         parts = a.ravel().reshape((before, n, after))
         out = np.empty((before, n, after), result)

@@ -1,14 +1,14 @@
 """The rules of functions of real scalars: `math`, the operators, the builtins, and the scalar ufuncs that Numba supports.
 
-A partial is `(y, *args) -> dy/darg`, plain code that Numba compiles and that is made of functions with rows here, so that it can be differentiated again.
-It divides by IEEE rules. Reused where cheaper: the result y. Conventions, each with a test:
+A partial is `(y, *args) -> dy/darg`, plain code that Numba compiles and that is made of functions with rows here, so that it can be
+differentiated again. It divides by IEEE rules. Reused where cheaper: the result y. Conventions, each with a test:
 
-- a bounded derivative, subgradient or limit is taken where there is one: abs, hypot, sinc, copysign at 0: 0; max and min at a tie: 1/2 each;
+- a bounded derivative, subgradient or limit is taken where there is one: abs, hypot, sinc, copysign at 0: 0; max, min at a tie: 1/2 each;
 - `guard=True`: the partial is truly infinite or NaN somewhere (sqrt, log, / at 0), and a zero cotangent then contributes zero;
 - piecewise constant functions have derivative 0 everywhere, jumps included;
 - NaN in gives NaN out, except through an argument that a function ignores (fmax).
 
-Identities are from the NIST Digital Library of Mathematical Functions (DLMF, https://dlmf.nist.gov), chapters 4, 5 and 7, unless another source stands there.
+Identities are from the NIST Digital Library of Mathematical Functions (DLMF, https://dlmf.nist.gov), chapters 4, 5 and 7.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from ..rules.patterns import Real
-from ..rules.register import alias, non_differentiable, rrule, scalar_rule
+from numbarules.rules.patterns import Real
+from numbarules.rules.register import alias, non_differentiable, rrule, scalar_rule
 
 __all__ = ["digamma", "polygamma"]
 
@@ -37,7 +37,7 @@ def _also(row: Any, *names: Any) -> None:
         alias(name, row)
 
 
-# Arithmetic ------------------------------------------------------------------------------------------------------------------------------------------
+# Arithmetic -----------------------------------------------------------------------------------------------------------
 
 scalar_rule(operator.add, lambda y, a, b: 1.0, lambda y, a, b: 1.0, at=((1.3, -0.4),))
 _also(operator.add, operator.iadd, np.add)
@@ -67,15 +67,17 @@ _also(builtins.float, np.float64, np.float32)
 scalar_rule(np.square, lambda y, x: 2.0 * x, at=(1.3, -0.4, 0.0))
 
 
-# Powers ----------------------------------------------------------------------------------------------------------------------------------------------
+# Powers ---------------------------------------------------------------------------------------------------------------
 
 
-# p x^(p-1), DLMF 4.2.26 and for negative x and integer p. At x = 0: 0 for p = 0 (x^0 is constant), 1 for p = 1, 0 for p > 1, infinite for other p.
+# p x^(p-1), DLMF 4.2.26 and for negative x and integer p. At x = 0: 0 for p = 0 (x^0 is constant), 1 for p = 1, 0 for p > 1, infinite
+# for other p.
 def power_base(y, x, p):  # type: ignore[no-untyped-def]
     return p * x ** (p - 1) if x != 0 or p != 0 else 0.0
 
 
-# y log x. At x = 0: 0 for p > 0, where x^p is 0 for all exponents near p; -inf for p <= 0. NaN for x < 0, where only isolated exponents give reals.
+# y log x. At x = 0: 0 for p > 0, where x^p is 0 for all exponents near p; -inf for p <= 0. NaN for x < 0, where only isolated exponents
+# give reals.
 def power_exponent(y, x, p):  # type: ignore[no-untyped-def]
     if x > 0:
         return y * math.log(x)
@@ -84,7 +86,14 @@ def power_exponent(y, x, p):  # type: ignore[no-untyped-def]
     return math.nan
 
 
-scalar_rule(operator.pow, power_base, power_exponent, at=((1.3, 2.7), (0.4, -1.2), (2.0, 0.5), (2.5, 0.0)), guard=True, doc="d/dx at x = 0: 0 for p = 0 and p > 1, 1 for p = 1, else inf. d/dp at x = 0: 0 for p > 0. No logarithm in d/dx.")
+scalar_rule(
+    operator.pow,
+    power_base,
+    power_exponent,
+    at=((1.3, 2.7), (0.4, -1.2), (2.0, 0.5), (2.5, 0.0)),
+    guard=True,
+    doc="d/dx at x = 0: 0 for p = 0 and p > 1, 1 for p = 1, else inf. d/dp at x = 0: 0 for p > 0. No logarithm in d/dx.",
+)
 scalar_rule(operator.pow, lambda y, x, p: 2.0 * x, None, patterns=(Real, 2), at=((1.3, 2), (-0.4, 2)))
 scalar_rule(operator.pow, lambda y, x, p: 3.0 * x * x, None, patterns=(Real, 3), at=((1.3, 3), (-0.4, 3)))
 scalar_rule(operator.pow, lambda y, x, p: 4.0 * x * x * x, None, patterns=(Real, 4), at=((1.3, 4), (-0.4, 4)))
@@ -98,11 +107,17 @@ _also(math.sqrt, np.sqrt)
 scalar_rule(np.cbrt, lambda y, x: 1.0 / (3.0 * y * y), at=(1.3, -0.4), guard=True)
 
 # (a, b)/y, and (0, 0) at the origin: of the subgradients, which fill the unit disc, the shortest.
-scalar_rule(math.hypot, lambda y, a, b: a / y if y != 0 else 0.0, lambda y, a, b: b / y if y != 0 else 0.0, at=((3.0, -4.0), (0.0, 2.0)), doc="0 at the origin")
+scalar_rule(
+    math.hypot,
+    lambda y, a, b: a / y if y != 0 else 0.0,
+    lambda y, a, b: b / y if y != 0 else 0.0,
+    at=((3.0, -4.0), (0.0, 2.0)),
+    doc="0 at the origin",
+)
 _also(math.hypot, np.hypot)
 
 
-# Exponentials and logarithms -------------------------------------------------------------------------------------------------------------------------
+# Exponentials and logarithms ------------------------------------------------------------------------------------------
 
 scalar_rule(math.exp, lambda y, x: y, at=(1.3, -0.4))
 _also(math.exp, np.exp)
@@ -129,7 +144,8 @@ scalar_rule(math.log1p, lambda y, x: 1.0 / (1.0 + x), at=(1.3, -0.4), guard=True
 _also(math.log1p, np.log1p)
 
 
-# exp(a - y): the weight of a in exp(a) + exp(b). Where y is infinite, the limit: all weight on the larger, 1/2 each where both are -inf (or inf).
+# exp(a - y): the weight of a in exp(a) + exp(b). Where y is infinite, the limit: all weight on the larger, 1/2 each where both are -inf
+# (or inf).
 def logaddexp_first(y, a, b):  # type: ignore[no-untyped-def]
     if math.isinf(y):
         return 1.0 if a > b else (0.5 if a == b else 0.0)
@@ -154,11 +170,17 @@ def logaddexp2_second(y, a, b):  # type: ignore[no-untyped-def]
     return np.exp2(b - y)
 
 
-scalar_rule(np.logaddexp, logaddexp_first, logaddexp_second, at=((1.3, -0.4), (0.2, 0.2)), doc="weights 1 and 0 where one is inf, 1/2 each where both are -inf or inf")
+scalar_rule(
+    np.logaddexp,
+    logaddexp_first,
+    logaddexp_second,
+    at=((1.3, -0.4), (0.2, 0.2)),
+    doc="weights 1 and 0 where one is inf, 1/2 each where both are -inf or inf",
+)
 scalar_rule(np.logaddexp2, logaddexp2_first, logaddexp2_second, at=((1.3, -0.4), (0.2, 0.2)), doc="as logaddexp")
 
 
-# Circular functions (DLMF 4.20, 4.24) ----------------------------------------------------------------------------------------------------------------
+# Circular functions (DLMF 4.20, 4.24) ---------------------------------------------------------------------------------
 
 scalar_rule(math.sin, lambda y, x: math.cos(x), at=(1.3, -0.4))
 _also(math.sin, np.sin)
@@ -180,7 +202,13 @@ scalar_rule(math.atan, lambda y, x: 1.0 / (1.0 + x * x), at=(1.3, -0.4))
 _also(math.atan, np.arctan)
 
 # (b, -a)/(a^2 + b^2): unbounded at the origin.
-scalar_rule(math.atan2, lambda y, a, b: b / (a * a + b * b), lambda y, a, b: -a / (a * a + b * b), at=((1.3, -0.4), (-0.2, 0.7), (0.5, 0.0)), guard=True)
+scalar_rule(
+    math.atan2,
+    lambda y, a, b: b / (a * a + b * b),
+    lambda y, a, b: -a / (a * a + b * b),
+    at=((1.3, -0.4), (-0.2, 0.7), (0.5, 0.0)),
+    guard=True,
+)
 _also(math.atan2, np.arctan2)
 
 scalar_rule(math.radians, lambda y, x: DEGREE, at=(40.0,))
@@ -190,7 +218,8 @@ scalar_rule(math.degrees, lambda y, x: 1.0 / DEGREE, at=(0.7,))
 _also(math.degrees, np.degrees, np.rad2deg)
 
 
-# sin(t)/t with t = pi x has the derivative (cos t - y)/x, which cancels near 0: there its series, sum over k of (-1)^k 2k t^(2k-1)/(2k+1)! times pi.
+# sin(t)/t with t = pi x has the derivative (cos t - y)/x, which cancels near 0: there its series, sum over k of (-1)^k 2k
+# t^(2k-1)/(2k+1)! times pi.
 def sinc_partial(y, x):  # type: ignore[no-untyped-def]
     t = math.pi * x
     if abs(t) > 0.5:
@@ -202,7 +231,7 @@ def sinc_partial(y, x):  # type: ignore[no-untyped-def]
 scalar_rule(np.sinc, sinc_partial, at=(1.3, -0.4, 0.1, 1e-5), doc="0 at 0")
 
 
-# Hyperbolic functions (DLMF 4.34, 4.38) --------------------------------------------------------------------------------------------------------------
+# Hyperbolic functions (DLMF 4.34, 4.38) -------------------------------------------------------------------------------
 
 scalar_rule(math.sinh, lambda y, x: math.cosh(x), at=(1.3, -0.4))
 _also(math.sinh, np.sinh)
@@ -224,7 +253,7 @@ scalar_rule(math.atanh, lambda y, x: 1.0 / ((1.0 - x) * (1.0 + x)), at=(0.3, -0.
 _also(math.atanh, np.arctanh)
 
 
-# Error and gamma functions ---------------------------------------------------------------------------------------------------------------------------
+# Error and gamma functions --------------------------------------------------------------------------------------------
 
 # DLMF 7.2.1, 7.2.2
 scalar_rule(math.erf, lambda y, x: TWO_OVER_SQRT_PI * math.exp(-x * x), at=(0.7, -0.4))
@@ -248,7 +277,9 @@ def digamma(x):  # type: ignore[no-untyped-def]
         shift -= 1.0 / x
         x += 1.0
     r = 1.0 / (x * x)
-    series = r * (1.0 / 12.0 - r * (1.0 / 120.0 - r * (1.0 / 252.0 - r * (1.0 / 240.0 - r * (1.0 / 132.0 - r * (691.0 / 32760.0 - r / 12.0))))))
+    series = r * (
+        1.0 / 12.0 - r * (1.0 / 120.0 - r * (1.0 / 252.0 - r * (1.0 / 240.0 - r * (1.0 / 132.0 - r * (691.0 / 32760.0 - r / 12.0)))))
+    )
     return shift + math.log(x) - 0.5 / x - series
 
 
@@ -286,26 +317,44 @@ scalar_rule(math.gamma, lambda y, x: y * digamma(x), at=(1.3, 4.7, -0.4), guard=
 scalar_rule(math.lgamma, lambda y, x: digamma(x), at=(1.3, 40.7, 0.02, -0.4, -3.3), guard=True)
 
 
-# Kinks: absolute value, sign, maximum and minimum ----------------------------------------------------------------------------------------------------
+# Kinks: absolute value, sign, maximum and minimum ---------------------------------------------------------------------
 
 # sign(x), which is 0 at 0 and NaN for NaN.
 scalar_rule(builtins.abs, lambda y, x: np.sign(x), at=(1.3, -0.4), doc="0 at 0")
 _also(builtins.abs, math.fabs, np.absolute, np.fabs)
 
 # |x| with the sign of s: 0 at x = 0, where |x| has its kink. Constant in s wherever it is continuous.
-scalar_rule(math.copysign, lambda y, x, s: np.sign(x) * math.copysign(1.0, s), lambda y, x, s: 0.0, at=((1.3, -0.4), (-1.3, -0.4), (-1.3, 0.4)), doc="0 at x = 0")
+scalar_rule(
+    math.copysign,
+    lambda y, x, s: np.sign(x) * math.copysign(1.0, s),
+    lambda y, x, s: 0.0,
+    at=((1.3, -0.4), (-1.3, -0.4), (-1.3, 0.4)),
+    doc="0 at x = 0",
+)
 _also(math.copysign, np.copysign)
 
-# max, min: all weight on the value taken, equal weights at a tie, so that max(x, x) has the derivative 1. Comparisons with NaN are false: as in Numba and
-# Python, the first argument is the result then.
-scalar_rule(builtins.max, lambda y, a, b: 0.0 if b > a else (0.5 if a == b else 1.0), lambda y, a, b: 1.0 if b > a else (0.5 if a == b else 0.0), at=((1.3, -0.4), (-0.4, 1.3)), doc="1/2 each at a tie")
-scalar_rule(builtins.min, lambda y, a, b: 0.0 if b < a else (0.5 if a == b else 1.0), lambda y, a, b: 1.0 if b < a else (0.5 if a == b else 0.0), at=((1.3, -0.4), (-0.4, 1.3)), doc="1/2 each at a tie")
+# max, min: all weight on the value taken, equal weights at a tie, so that max(x, x) has the derivative 1. Comparisons with NaN are
+# false: as in Numba and Python, the first argument is the result then.
+scalar_rule(
+    builtins.max,
+    lambda y, a, b: 0.0 if b > a else (0.5 if a == b else 1.0),
+    lambda y, a, b: 1.0 if b > a else (0.5 if a == b else 0.0),
+    at=((1.3, -0.4), (-0.4, 1.3)),
+    doc="1/2 each at a tie",
+)
+scalar_rule(
+    builtins.min,
+    lambda y, a, b: 0.0 if b < a else (0.5 if a == b else 1.0),
+    lambda y, a, b: 1.0 if b < a else (0.5 if a == b else 0.0),
+    at=((1.3, -0.4), (-0.4, 1.3)),
+    doc="1/2 each at a tie",
+)
 
 
 # Three and four arguments: an equal share for each that equals the result. Where the result is NaN, so are the shares.
-for _f in (builtins.max, builtins.min):
+for _extremum in (builtins.max, builtins.min):
     scalar_rule(
-        _f,
+        _extremum,
         lambda y, a, b, c: (a == y) / ((a == y) + (b == y) + (c == y)),
         lambda y, a, b, c: (b == y) / ((a == y) + (b == y) + (c == y)),
         lambda y, a, b, c: (c == y) / ((a == y) + (b == y) + (c == y)),
@@ -313,7 +362,7 @@ for _f in (builtins.max, builtins.min):
         doc="equal weights at a tie",
     )
     scalar_rule(
-        _f,
+        _extremum,
         lambda y, a, b, c, d: (a == y) / ((a == y) + (b == y) + (c == y) + (d == y)),
         lambda y, a, b, c, d: (b == y) / ((a == y) + (b == y) + (c == y) + (d == y)),
         lambda y, a, b, c, d: (c == y) / ((a == y) + (b == y) + (c == y) + (d == y)),
@@ -355,13 +404,21 @@ scalar_rule(
 )
 
 
-# Remainders and floating point representation --------------------------------------------------------------------------------------------------------
+# Remainders and floating point representation -------------------------------------------------------------------------
 
-# y = a - b q with q piecewise constant: dy/db = -q, that is -floor(a/b) for mod and -trunc(a/b) for fmod. Taken from y, q agrees with the y that was
-# computed: 1.0 % 0.1 is 0.0999..., so q is 9, while floor(1.0 / 0.1) is 10. At a jump: the side on which y is.
-scalar_rule(operator.mod, lambda y, a, b: 1.0, lambda y, a, b: -np.rint((a - y) / b), at=((1.3, 0.4), (-19.5, 3.0), (-0.4, -0.3)), guard=(False, True))
+# y = a - b q with q piecewise constant: dy/db = -q, that is -floor(a/b) for mod and -trunc(a/b) for fmod. Taken from y, q agrees with
+# the y that was computed: 1.0 % 0.1 is 0.0999..., so q is 9, while floor(1.0 / 0.1) is 10. At a jump: the side on which y is.
+scalar_rule(
+    operator.mod,
+    lambda y, a, b: 1.0,
+    lambda y, a, b: -np.rint((a - y) / b),
+    at=((1.3, 0.4), (-19.5, 3.0), (-0.4, -0.3)),
+    guard=(False, True),
+)
 _also(operator.mod, operator.imod, np.remainder)
-scalar_rule(np.fmod, lambda y, a, b: 1.0, lambda y, a, b: -np.rint((a - y) / b), at=((1.3, 0.4), (-19.5, 3.0), (-0.4, 0.3)), guard=(False, True))
+scalar_rule(
+    np.fmod, lambda y, a, b: 1.0, lambda y, a, b: -np.rint((a - y) / b), at=((1.3, 0.4), (-19.5, 3.0), (-0.4, 0.3)), guard=(False, True)
+)
 
 
 # (q, r) = divmod(a, b): only r has a derivative, that of mod.
@@ -393,14 +450,20 @@ def frexp_rule(x: Real):  # type: ignore[no-untyped-def]
     return (m, e), frexp_pullback
 
 
-# Derivative 0 everywhere -----------------------------------------------------------------------------------------------------------------------------
+# Derivative 0 everywhere ----------------------------------------------------------------------------------------------
 
-_STEPS = (np.sign, np.floor, np.ceil, np.trunc, np.rint, np.round, np.spacing, math.floor, math.ceil, math.trunc, builtins.round, builtins.int)
-_STEPS += (operator.floordiv, operator.ifloordiv, np.floor_divide)
-_PREDICATES = (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne, operator.is_, operator.is_not, operator.not_, operator.truth)
-_PREDICATES += (builtins.bool, math.isnan, math.isinf, math.isfinite, np.isnan, np.isinf, np.isfinite, np.signbit)
-_PREDICATES += (np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal, np.logical_and, np.logical_or, np.logical_xor, np.logical_not)
-for _f in (*_STEPS, *_PREDICATES):
-    non_differentiable(_f)
+_STEPS: tuple[Any, ...] = (
+    *(np.sign, np.floor, np.ceil, np.trunc, np.rint, np.round, np.spacing, np.floor_divide),
+    *(math.floor, math.ceil, math.trunc, builtins.round, builtins.int, operator.floordiv, operator.ifloordiv),
+)
+_PREDICATES: tuple[Any, ...] = (
+    *(operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne),
+    *(operator.is_, operator.is_not, operator.not_, operator.truth, builtins.bool),
+    *(np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal),
+    *(np.logical_and, np.logical_or, np.logical_xor, np.logical_not),
+    *(math.isnan, math.isinf, math.isfinite, np.isnan, np.isinf, np.isfinite, np.signbit),
+)
+for _step in (*_STEPS, *_PREDICATES):
+    non_differentiable(_step)
 if np.around is not np.round:  # the same object or not, by NumPy version
     non_differentiable(np.around)

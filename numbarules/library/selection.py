@@ -555,7 +555,7 @@ def take_expansion(a: Arg, indices: Arg, axis: Arg = None) -> Implementation | N
     if many and indices.ndim == 1:
 
         def take_along(a, indices, axis=None):
-            axis = checked_axis(axis, a.ndim, "axis is out of bounds for array")
+            axis = checked_axis(axis, a.ndim)
             before, n, after = blocks(a.shape, axis)
             parts = a.ravel().reshape((before, n, after))
             out = np.empty((before, indices.shape[0], after), dtype)
@@ -570,7 +570,7 @@ def take_expansion(a: Arg, indices: Arg, axis: Arg = None) -> Implementation | N
     if one and a.ndim > 1:
 
         def take_slice(a, indices, axis=None):
-            axis = checked_axis(axis, a.ndim, "axis is out of bounds for array")
+            axis = checked_axis(axis, a.ndim)
             before, n, after = blocks(a.shape, axis)
             parts = a.ravel().reshape((before, n, after))
             out = np.empty((before, after), dtype)

@@ -230,7 +230,7 @@ def _concatenation(arrays: Arg) -> Any:
 
     @njit
     def concatenated(arrays, axis):
-        axis = checked_axis(axis, arrays[0].ndim, "np.concatenate(): Argument axis out of bounds for dimensions of the array")
+        axis = checked_axis(axis, arrays[0].ndim)
         out = empty(with_extent(arrays[0].shape, axis, joint_extent(arrays, axis)))
         store_blocks(out, arrays, axis, 0)
         return out
@@ -247,7 +247,7 @@ def _stacking(arrays: Arg) -> Any:
 
     @njit
     def stacked(arrays, axis):
-        axis = checked_axis(axis, ndim, "np.stack(): Argument axis out of bounds for dimensions of the array")
+        axis = checked_axis(axis, ndim)
         out = empty(inserted(arrays[0].shape, axis, count))
         store_slots(out, arrays, axis, 0)
         return out

@@ -24,7 +24,7 @@ import numba
 import numpy as np
 from numba import types
 
-from ..errors import RuleError, message
+from numbarules.errors import RuleError, message
 
 __all__ = [
     "AbstractArray",
@@ -37,6 +37,7 @@ __all__ = [
     "Real",
     "Tail",
     "Union",
+    "apart",
     "as_pattern",
     "covers",
     "literal",
@@ -52,17 +53,17 @@ Pattern = Any  # Any | types.Type | type[types.Type] | type[Category] | Literal 
 
 
 class Category:
-    """An open set of Numba types, named by a class; a subclass is a narrower set, with `ndim=` the part of its base that has that many dimensions.
+    """An open set of Numba types, named by a class. A subclass is a narrower set; with `ndim=`, what its base has with that many dimensions.
 
     >>> class Banded(AbstractMatrix): ...
     >>> register_category(Banded, TridiagonalType)                                                        # doctest: +SKIP
     """
 
-    _members: list[Any] = []
+    _members: frozenset[Any] = frozenset()  # Numba types and type classes
     _ndim: int | None = None
 
     def __init_subclass__(cls, ndim: int | None = None) -> None:
-        cls._members = []
+        cls._members = frozenset()
         cls._ndim = ndim
 
 
@@ -147,10 +148,12 @@ def register_category(category: type[Category], member: Any) -> None:
     """
     pattern = as_pattern(member)
     if not _is_type(pattern) and not _is_type_class(pattern):
-        raise RuleError(message(f"{show(pattern)} cannot be a member of {category.__name__}", contract="a member is a Numba type or a Numba type class"))
+        raise RuleError(
+            message(f"{show(pattern)} cannot be a member of {category.__name__}", contract="a member is a Numba type or a Numba type class")
+        )
     for base in category.__mro__:
-        if issubclass(base, Category) and pattern not in base._members:
-            base._members = [*base._members, pattern]
+        if issubclass(base, Category):
+            base._members |= {pattern}
     for tell in _changed:
         tell()
 
@@ -158,7 +161,12 @@ def register_category(category: type[Category], member: Any) -> None:
 def register_type(python_class: type, numba_type: Any) -> None:
     """Lets a Python class stand for a Numba type or type class in annotations, patterns and method keys."""
     if not _is_type(numba_type) and not _is_type_class(numba_type):
-        raise RuleError(message(f"{numba_type!r} cannot stand for {python_class.__name__}", contract="a Python class is registered with a Numba type or a Numba type class"))
+        raise RuleError(
+            message(
+                f"{numba_type!r} cannot stand for {python_class.__name__}",
+                contract="a Python class is registered with a Numba type or a Numba type class",
+            )
+        )
     _CLASSES[python_class] = numba_type
 
 
@@ -223,11 +231,11 @@ def covers(general: Any, special: Any) -> bool:
         return matches(general, special)
     if isinstance(general, types.Type):
         return False
-    if issubclass(special, Category):
-        return issubclass(special, general)
-    if issubclass(general, Category):
-        return any(_is_type_class(m) and issubclass(special, m) for m in general._members)
-    return issubclass(special, general)
+    if general in special.__mro__:
+        return True
+    if issubclass(general, Category) and not issubclass(special, Category):
+        return not general._members.isdisjoint(special.__mro__)
+    return False
 
 
 def more_specific(p: Any, q: Any) -> bool:
@@ -246,6 +254,11 @@ def meet(p: Any, q: Any) -> Any:
     if isinstance(q, Union):
         return _union_of_meets((p, m) for m in q.members)
     return _Both(frozenset((p, q))) if _overlap(p, q) else _NOTHING
+
+
+def apart(p: Any, q: Any) -> bool:
+    """True where two Numba type classes are unrelated: a quick sign that nothing matches both."""
+    return _is_type_class(p) and _is_type_class(q) and p not in q.__mro__ and q not in p.__mro__
 
 
 def show(pattern: Any) -> str:
@@ -276,7 +289,7 @@ def _is_type(x: Any) -> bool:
 
 
 def _is_type_class(x: Any) -> bool:
-    return isinstance(x, type) and issubclass(x, types.Type)
+    return isinstance(x, type) and types.Type in x.__mro__  # half the time of issubclass, which asks the abstract base class
 
 
 def _type_of(value: int | bool | str | None) -> types.Type:
@@ -298,11 +311,13 @@ def _plain(t: types.Type) -> types.Type:
 
 
 def _contains(category: type[Category], t: types.Type) -> bool:
-    if any(isinstance(t, m) if isinstance(m, type) else m == t for m in category._members):
+    if t in category._members or not category._members.isdisjoint(type(t).__mro__):
         return True
     if category._ndim is None:
         return False
-    return getattr(t, "ndim", None) == category._ndim and any(_contains(b, t) for b in category.__bases__ if issubclass(b, Category) and b is not Category)
+    return getattr(t, "ndim", None) == category._ndim and any(
+        _contains(b, t) for b in category.__bases__ if issubclass(b, Category) and b is not Category
+    )
 
 
 def _from_class(written: type) -> Any:
@@ -324,7 +339,7 @@ def _no_pattern(written: Any) -> RuleError:
     return RuleError(
         message(
             f"{written!r} is not a type pattern",
-            contract="a pattern is a Numba type, a Numba type class, a category, a literal value, a registered Python class, Any, or several of these",
+            contract="a pattern is a Numba type or type class, a category, a literal value, a registered Python class, Any, or several of these",
             instead=f"register_type({written.__name__}, ItsNumbaType) before it is used" if isinstance(written, type) else "",
         )
     )
@@ -354,13 +369,17 @@ def _overlap(p: Any, q: Any) -> bool:
     if p_open and q_open:
         if None not in (n := (_dimensions(p), _dimensions(q))) and n[0] != n[1]:
             return False
-        return any(covers(q, m) or any(covers(n, m) or covers(m, n) for n in q._members) for m in p._members) or _refines(p, q) or _refines(q, p)
+        return (
+            any(covers(q, m) or any(covers(n, m) or covers(m, n) for n in q._members) for m in p._members)
+            or _refines(p, q)
+            or _refines(q, p)
+        )
     category, other = (p, q) if p_open else (q, p)
     return _is_type_class(other) and (any(covers(other, m) for m in category._members) or _refines(category, other))
 
 
 def _refines(category: type[Category], other: Any) -> bool:
-    """True where `category` takes by `ndim` a part of a base that shares types with `other`, and `other` is not known to have another `ndim`."""
+    """True where `category` takes by `ndim` a part of a base that shares types with `other`, which is not known to have another."""
     if category._ndim is None:
         return False
     bases = [b for b in category.__bases__ if issubclass(b, Category) and b is not Category]

@@ -13,9 +13,9 @@ from typing import Literal as OneOf
 
 from numba import types
 
-from ..errors import RuleError, message
-from .patterns import Real, Tail, as_pattern
-from .table import Entry, Found, Kind, Origin, ScalarRule, function_key, show_key, table
+from numbarules.errors import RuleError, message
+from numbarules.rules.patterns import Real, Tail, as_pattern
+from numbarules.rules.table import Entry, Found, Kind, Origin, ScalarRule, function_key, show_key, table
 
 __all__ = ["alias", "check_table", "lookup", "no_entry", "non_differentiable", "opt_out", "rrule", "rule_scope", "scalar_rule"]
 
@@ -70,9 +70,9 @@ def scalar_rule(
 ) -> Entry:
     """Registers the partial derivatives of a function of real scalars, one per argument: `partial(y, *args)` with the result `y`.
 
-    None instead of a partial: that argument is discrete. `at`: sample points inside the domain (a number, or a tuple with one per argument). `guard`: which
-    partials may be infinite or NaN somewhere, so that a cotangent of exactly zero must contribute exactly zero. `patterns`: one per argument, `Real` if not
-    given. `doc`: the convention at kinks and edges.
+    None instead of a partial: that argument is discrete. `at`: sample points inside the domain (a number, or a tuple with one per
+    argument). `guard`: which partials may be infinite or NaN somewhere, so that a cotangent of exactly zero must contribute exactly zero.
+    `patterns`: one per argument, `Real` if not given. `doc`: the convention at kinks and edges.
 
     >>> scalar_rule(math.tanh, lambda y, x: 1 - y*y, at=(-1.2, 0.3))                                      # doctest: +SKIP
     """
@@ -94,8 +94,14 @@ def scalar_rule(
         )
     for i, partial in enumerate(partials):
         if partial is not None and len(inspect.signature(partial).parameters) != n + 1:
-            raise RuleError(message(f"partial {i} of {name} has the wrong parameters", **where, contract=f"a partial takes the result and the {n} arguments"))
-    return _add(Entry(function_key(function), written, "scalar", ScalarRule(partials, guards, points, doc), _origin(frame, name), n), replace)
+            raise RuleError(
+                message(
+                    f"partial {i} of {name} has the wrong parameters", **where, contract=f"a partial takes the result and the {n} arguments"
+                )
+            )
+    return _add(
+        Entry(function_key(function), written, "scalar", ScalarRule(partials, guards, points, doc), _origin(frame, name), n), replace
+    )
 
 
 def alias(new: Any, old: Any) -> None:
@@ -114,7 +120,7 @@ def lookup(function: Any, *argument_types: types.Type) -> Found:
 
 
 def no_entry(function: Any, *argument_types: types.Type) -> bool:
-    """True where the table has no rule for a call: no entry, or an opt-out. (A rule that returns None opts out too: that takes type inference to see.)"""
+    """True where the table has no rule for a call: no entry, or an opt-out. (A rule that returns None opts out by type inference.)"""
     entry = table.lookup(function, argument_types).entry
     return entry is None or entry.kind == "opt_out"
 
@@ -130,7 +136,11 @@ def _plain_entry(function: Any, patterns: tuple[Any, ...], kind: Kind, replace: 
     if any(isinstance(p, Tail) for p in written[:-1]):
         raise RuleError(message(f"a Tail stands before another pattern of {show_key(key)}", contract="only the last pattern may be a Tail"))
     if key is Any and (len(patterns) != 1 or isinstance(written[0], Tail) or written[0] is Any):
-        raise RuleError(message(f"{kind}(Any, ...) needs one type", contract="with Any as the function, the one pattern is the type that some argument has"))
+        raise RuleError(
+            message(
+                f"{kind}(Any, ...) needs one type", contract="with Any as the function, the one pattern is the type that some argument has"
+            )
+        )
     required = len(written) - isinstance(written[-1], Tail)
     return _add(Entry(key, written, kind, None, _origin(frame, show_key(key)), required), replace)
 

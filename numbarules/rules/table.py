@@ -1,8 +1,8 @@
 """The ranked table of rules: entries, which of them match a call, and which one wins.
 
-Argument patterns are compared first, then the function: an entry for the function itself before one for what it is an alias of. An entry for `Any`
-function has one pattern and matches a call with such an argument anywhere; it beats entries that name the type nowhere and loses to those that do.
-The winner is the one entry that no other matching entry beats; its answer is final.
+Argument patterns are compared first, then the function: an entry for the function itself before one for what it is an alias of. An entry
+for `Any` function has one pattern and matches a call with such an argument anywhere; it beats entries that name the type nowhere and loses
+to those that do. The winner is the one entry that no other matching entry beats; its answer is final.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Literal as OneOf
 
 from numba import types
 
-from ..errors import AmbiguousRuleError, RuleError, message
-from . import patterns as pt
-from .patterns import Tail, covers, matches, meet, show
+from numbarules.errors import AmbiguousRuleError, RuleError, message
+from numbarules.rules import patterns as pt
+from numbarules.rules.patterns import Tail, covers, matches, meet, show
 
 __all__ = ["Entry", "Found", "Origin", "Problem", "ScalarRule", "Table", "function_key", "show_key", "table"]
 
@@ -42,8 +42,9 @@ class Origin:
 class ScalarRule:
     """The payload of a `scalar` entry.
 
-    `partials[i](y, *args)` is dy/d(args[i]); None where that argument is discrete and contributes nothing. Where `guard[i]`, the partial may be infinite or
-    NaN, and a cotangent that is exactly zero contributes exactly zero. `at` are sample points inside the domain, each a tuple of arguments.
+    `partials[i](y, *args)` is dy/d(args[i]); None where that argument is discrete and contributes nothing. Where `guard[i]`, the partial
+    may be infinite or NaN, and a cotangent that is exactly zero contributes exactly zero. `at` are sample points inside the domain, each a
+    tuple of arguments.
     """
 
     partials: tuple[Callable[..., Any] | None, ...]
@@ -121,17 +122,24 @@ def function_key(function: Any) -> Any:
     A method may be written `"Array.sum"` (a class of `numba.types` or a registered Python class) or `(SomeClass, "sum")`.
     """
     if isinstance(function, str):
-        owner, _, name = function.rpartition(".")
-        return _class_by_name(owner, function), name
+        class_name, _, name = function.rpartition(".")
+        return _class_by_name(class_name, function), name
     if isinstance(function, tuple) and len(function) == 2 and isinstance(function[1], str):
         owner = pt.as_pattern(function[0])
         if isinstance(owner, types.Type):
             owner = type(owner)
         if not (isinstance(owner, type) and issubclass(owner, types.Type)):
-            raise RuleError(message(f"{function!r} names no method", contract="a method's key is (a Numba type class or a registered Python class, its name)"))
+            raise RuleError(
+                message(
+                    f"{function!r} names no method",
+                    contract="a method's key is (a Numba type class or a registered Python class, its name)",
+                )
+            )
         return owner, function[1]
     if function is not Any and not callable(function):
-        raise RuleError(message(f"{function!r} cannot have a rule", contract='a rule is for a callable, a method such as "Array.sum", or Any'))
+        raise RuleError(
+            message(f"{function!r} cannot have a rule", contract='a rule is for a callable, a method such as "Array.sum", or Any')
+        )
     return function
 
 
@@ -161,7 +169,9 @@ class Table:
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._groups: dict[Hashable, _Group] = {}
-        self._stacks: dict[Hashable, list[tuple[Entry, bool]]] = {}  # by function, signature and package: (entry, made in a scope), the last is live
+        self._stacks: dict[
+            Hashable, list[tuple[Entry, bool]]
+        ] = {}  # by function, signature and package: (entry, made in a scope), the last is live
         self._aliases: dict[Hashable, list[Any]] = {}
         self._aliased: dict[Hashable, list[Any]] = {}
         self._memo: dict[Hashable, tuple[Found, Any]] = {}
@@ -172,7 +182,7 @@ class Table:
     # Look-up
 
     def lookup(self, function: Any, argument_types: Sequence[types.Type]) -> Found:
-        """The entry for a call; an `AmbiguousRuleError` where no matching entry beats all others. Arguments left out are not in `argument_types`."""
+        """The entry for a call; an `AmbiguousRuleError` where no entry beats all others. Omitted arguments are not in `argument_types`."""
         memo = self._memo
         question = (_identity(function), *argument_types)
         known = memo.get(question)
@@ -203,7 +213,7 @@ class Table:
     # Change
 
     def add(self, entry: Entry, replace: bool = False) -> Entry:
-        """Adds an entry. An equal signature of the same package needs `replace`; an `AmbiguousRuleError` where it ties with another of its package."""
+        """Adds an entry. An equal signature in its package needs `replace`; a tie in its package is an `AmbiguousRuleError`."""
         slot = _slot(entry)
         with self._lock:
             stack = self._stacks.setdefault(slot, [])
@@ -292,8 +302,8 @@ class Table:
                 undo()
 
     def subscribe(self, callback: Callable[[Entry | None], None]) -> Callable[[], None]:
-        """Calls back with each entry that comes or goes, after the change and outside the lock, and with None where an alias or a category changed, so
-        that any look-up may answer otherwise. Returns a function that ends the subscription."""
+        """Calls back with each entry that comes or goes, after the change, and with None where an alias or a category changed, so that any
+        look-up may answer otherwise. Returns a function that ends the subscription."""
         self._listeners = [*self._listeners, callback]
 
         def unsubscribe() -> None:
@@ -309,12 +319,13 @@ class Table:
             everything = self.entries()
             found = [*self._ambiguities()]
         for e in everything:
-            if e.kind == "opt_out" and not any(o.kind != "opt_out" and self._meets(e, o) for o in (everything if e.any_function else self._related(e.function))):
+            if e.kind == "opt_out" and not any(
+                o.kind != "opt_out" and self._meets(e, o) for o in (everything if e.any_function else self._related(e.function))
+            ):
                 found.append(Problem("shadows nothing", (e,), f"{e}: no rule matches a call that it opts out"))
             if e.kind == "scalar" and not e.payload.at:
                 found.append(Problem("no sample points", (e,), f"{e}: nothing checks it"))
-            for reason in _unreachable(e):
-                found.append(Problem("unreachable", (e,), f"{e}: {reason}"))
+            found.extend(Problem("unreachable", (e,), f"{e}: {reason}") for reason in _unreachable(e))
         return tuple(found)
 
     # Order
@@ -359,7 +370,9 @@ class Table:
         for k in users:
             users.extend(u for u in self._aliased.get(_identity(k), [])[1:] if all(_identity(u) != _identity(x) for x in users))
         if isinstance(key, tuple):
-            users.extend(g.key for g in self._groups.values() if isinstance(g.key, tuple) and g.key[1] == key[1] and issubclass(g.key[0], key[0]))
+            users.extend(
+                g.key for g in self._groups.values() if isinstance(g.key, tuple) and g.key[1] == key[1] and issubclass(g.key[0], key[0])
+            )
         groups = {i: g for i in map(_identity, [*keys, *users]) if (g := self._groups.get(i)) is not None}
         return [e for g in groups.values() for e in g.entries]
 
@@ -379,15 +392,19 @@ class Table:
                 )
 
     def _ambiguities(self) -> Iterator[Problem]:
+        place = {id(e): i for i, e in enumerate(self.entries())}
         for group in list(self._groups.values()):
             if group.key is Any:
                 continue
             related = self._related(group.key)
-            place = {id(e): i for i, e in enumerate(self.entries())}
             for e in group.entries:
                 for o in related:
                     own = _identity(o.function) == _identity(e.function)
-                    if (place[id(o)] < place[id(e)] or not own) and self._serves(group.key, o) and (settling := _tie(e, o, related, same_function=own)) is not None:
+                    if (
+                        (place[id(o)] < place[id(e)] or not own)
+                        and self._serves(group.key, o)
+                        and (settling := _tie(e, o, related, same_function=own)) is not None
+                    ):
                         yield Problem("ambiguous", (o, e), f"{o}; {e}: settled by an entry for {_settle(e.function, settling)}")
 
     def _serves(self, key: Any, entry: Entry) -> bool:
@@ -395,7 +412,9 @@ class Table:
 
     def _meets(self, opt_out: Entry, other: Entry) -> bool:
         if opt_out.any_function:
-            return not other.any_function and any(meet(opt_out.patterns[0], p.pattern if isinstance(p, Tail) else p) is not pt._NOTHING for p in other.patterns)
+            return not other.any_function and any(
+                meet(opt_out.patterns[0], p.pattern if isinstance(p, Tail) else p) is not pt._NOTHING for p in other.patterns
+            )
         return any(_meet_at(opt_out, other, n) is not None for n in _arities(opt_out, other))
 
     # Bookkeeping
@@ -432,9 +451,8 @@ def _slot(entry: Entry) -> Hashable:
     return _identity(entry.function), entry.patterns, entry.required, entry.origin.package
 
 
-def _class_by_name(owner: str, written: str) -> type[types.Type]:
-    candidates = [*pt._CLASSES.items()]
-    for python_class, numba_type in candidates:
+def _class_by_name(owner: str, written: str) -> Any:
+    for python_class, numba_type in list(pt._CLASSES.items()):
         if python_class.__name__ == owner:
             return numba_type if isinstance(numba_type, type) else type(numba_type)
     found = getattr(types, owner, None) if owner else None
@@ -457,7 +475,8 @@ def _arities(a: Entry, b: Entry) -> list[int]:
 def _compare(a: Entry, b: Entry, n: int) -> int | None:
     """-1 where a is more specific for calls with n arguments, 1 where b is, 0 where they say the same, None where neither."""
     pa, pb = a.at_arity(n), b.at_arity(n)
-    assert pa is not None and pb is not None
+    if pa is None or pb is None:
+        return None
     a_in_b, b_in_a = all(map(covers, pb, pa)), all(map(covers, pa, pb))
     if a_in_b != b_in_a:
         return -1 if a_in_b else 1
@@ -485,7 +504,7 @@ def _beats(a: Entry, b: Entry, rank: dict[Entry, int], n: int) -> bool:
 
 
 def _names(entry: Entry, pattern: Any) -> bool:
-    """True where an entry names the type of an entry for `Any` function: some argument's pattern, or one alternative of it, is that or narrower."""
+    """True where an entry names a type: some argument's pattern, or one alternative of it, is that type or narrower."""
     written = [p.pattern if isinstance(p, Tail) else p for p in entry.patterns]
     return any(covers(pattern, alternative) for p in written for alternative in (p.members if isinstance(p, pt.Union) else (p,)))
 
@@ -517,6 +536,8 @@ def _meet_at(a: Entry, b: Entry, n: int) -> tuple[Any, ...] | None:
 
 def _tie(a: Entry, b: Entry, others: list[Entry], same_function: bool | None = None) -> tuple[Any, ...] | None:
     """The signature that would settle a tie of two entries, None where there is none to settle."""
+    if any(map(pt.apart, a.patterns[: a.required], b.patterns[: b.required])):
+        return None
     if same_function is None:
         same_function = _identity(a.function) == _identity(b.function)
     for n in _arities(a, b):
@@ -526,7 +547,12 @@ def _tie(a: Entry, b: Entry, others: list[Entry], same_function: bool | None = N
         if order in (-1, 1) or (order == 0 and not same_function):
             continue
         settled = (
-            c is not a and c is not b and (at := c.at_arity(n)) is not None and all(map(covers, at, met)) and _compare(c, a, n) == -1 and _compare(c, b, n) == -1
+            c is not a
+            and c is not b
+            and (at := c.at_arity(n)) is not None
+            and all(map(covers, at, met))
+            and _compare(c, a, n) == -1
+            and _compare(c, b, n) == -1
             for c in others
         )
         if not any(settled):
@@ -535,8 +561,8 @@ def _tie(a: Entry, b: Entry, others: list[Entry], same_function: bool | None = N
 
 
 def _ambiguous(key: Any, argument_types: tuple[types.Type, ...], a: Entry, b: Entry) -> AmbiguousRuleError:
-    met = _meet_at(a, b, len(argument_types))
-    settling = argument_types if met is None else met
+    n = len(argument_types)
+    met = _meet_at(a, b, n) if _compare(a, b, n) is None else None
     return AmbiguousRuleError(
         message(
             f"{_call(key, argument_types)} matches two rules, and neither is more specific",
@@ -544,7 +570,7 @@ def _ambiguous(key: Any, argument_types: tuple[types.Type, ...], a: Entry, b: En
             line=a.origin.line,
             contract="the most specific entry wins, by its argument patterns and then by its function",
             found=f"{a}; {b}",
-            instead=f"register an entry for {_settle(key, settling)}" if met != a.at_arity(len(argument_types)) or _compare(a, b, len(argument_types)) is None else f"narrow the types of one of the two, or register an entry for {_call(key, argument_types)}",
+            instead=f"register an entry for {_settle(key, argument_types if met is None else met)}",
         )
     )
 

@@ -111,7 +111,11 @@ def load() -> Any:
 def _function(context: Context, builder: Builder, name: str) -> Value:
     """The function `name`, declared in the module that is being built."""
     load()
-    context.active_code_library._reload_init.add(load)  # for Numba's disk cache
+    # Numba's disk cache calls these before it loads the code, or that of a caller. Numba 0.60 has them for parfors only:
+    # there, `load` has to be called before cached callers of a gradient run.
+    on_reload = getattr(context.active_code_library, "_reload_init", None)
+    if on_reload is not None:
+        on_reload.add(load)
     return _declare(builder.module, name)
 
 

@@ -89,7 +89,8 @@ MPMATH = {
 
 def partial_of(f, types_, i):
     entry = lookup(f, *types_).entry
-    assert entry is not None and entry.kind == "scalar"
+    assert entry is not None
+    assert entry.kind == "scalar"
     return entry.payload.partials[i]
 
 
@@ -111,7 +112,10 @@ def test_partials_at_the_sample_points(row):
             with mp.workdps(40):
                 exact = [mp.mpf(v) for v in point]
                 want = mp.diff(lambda v: reference(*exact[:i], v, *exact[i + 1 :]), exact[i], h=mp.mpf(10) ** -12)  # noqa: B023
-            assert float(partial(y, *point)) == pytest.approx(float(want.real), rel=2e-12, abs=1e-12 if abs(want) > 1e-9 else 1e-15), (point, i)
+            assert float(partial(y, *point)) == pytest.approx(float(want.real), rel=2e-12, abs=1e-12 if abs(want) > 1e-9 else 1e-15), (
+                point,
+                i,
+            )
 
 
 def test_no_row_lacks_sample_points_and_the_table_has_no_problem():
@@ -248,12 +252,16 @@ def test_integer_exponents_have_rows_of_their_own():
     assert compiled(operator.pow, (f8, i8), 0)(-8.0, -2.0, 3) == 12.0
 
 
-@pytest.mark.parametrize("f", [np.floor, math.floor, round, np.round, np.around, np.sign, np.trunc, np.rint, operator.floordiv, operator.lt, int])
+@pytest.mark.parametrize(
+    "f", [np.floor, math.floor, round, np.round, np.around, np.sign, np.trunc, np.rint, operator.floordiv, operator.lt, int]
+)
 def test_steps_have_derivative_zero(f):
     assert lookup(f, *(f8,) * (2 if f in (operator.floordiv, operator.lt) else 1)).entry.kind == "non_differentiable"
 
 
-@pytest.mark.parametrize(("f", "types_"), [(np.nextafter, (f8, f8)), (math.nextafter, (f8, f8)), (math.sin, (types.complex128,)), (max, (f8,) * 5)])
+@pytest.mark.parametrize(
+    ("f", "types_"), [(np.nextafter, (f8, f8)), (math.nextafter, (f8, f8)), (math.sin, (types.complex128,)), (max, (f8,) * 5)]
+)
 def test_no_row_where_there_is_no_derivative_to_give(f, types_):
     assert lookup(f, *types_).entry is None
 

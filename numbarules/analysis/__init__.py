@@ -1,0 +1,1 @@
+"""Facts about programs: pure functions from the IR to frozen records."""

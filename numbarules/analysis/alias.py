@@ -1,0 +1,164 @@
+"""Which values may share memory, and which memory is written when.
+
+Values that hold memory are put into classes by unification (Steensgaard, 1996): two values are in one class if one
+may be a view of the other, if they meet in a branch or a loop, or if unknown code could have made one from the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..ir.nodes import Alloc, Const, For, If, Operand, Region, Stmt, Var, While
+from ..ir.types import NoneType, Pointer, Scalar, Type
+from .effects import effects
+
+__all__ = ["Aliases", "aliases_of", "holds_memory"]
+
+
+def holds_memory(t: Type) -> bool:
+    """True for types whose values refer to memory that can be shared."""
+    return not isinstance(t, Scalar | NoneType | Pointer)
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A statement that writes into a class: its place in program order and the loops around it."""
+
+    order: int
+    loops: tuple[Stmt, ...]
+
+
+@dataclass(slots=True)
+class Aliases:
+    """The classes of a function; a class is named by one of its members."""
+
+    parent: dict[Var, Var] = field(default_factory=dict)
+    order: dict[int, int] = field(default_factory=dict)
+    loops: dict[int, tuple[Stmt, ...]] = field(default_factory=dict)
+    writes: dict[Var, list[Write]] = field(default_factory=dict)
+    opaque_writes: list[Write] = field(default_factory=list)
+    allocations: dict[Var, list[Stmt]] = field(default_factory=dict)
+    merged: set[Var] = field(default_factory=set)
+
+    def of(self, v: Operand) -> Var | None:
+        """The class of a value; None for constants, which nobody writes."""
+        if isinstance(v, Const):
+            return None
+        while self.parent.get(v, v) is not v:
+            self.parent[v] = self.parent.get(self.parent[v], self.parent[v])
+            v = self.parent[v]
+        return v
+
+    def unify(self, a: Operand, b: Operand) -> None:
+        x, y = self.of(a), self.of(b)
+        if x is not None and y is not None and x is not y:
+            self.parent[x] = y
+
+    def written(self, v: Operand) -> bool:
+        """True where anything writes into the class of `v`."""
+        return bool(self.writes.get(self.of(v)))  # type: ignore[arg-type]
+
+    def clobbered(self, v: Operand, stmt: Stmt) -> bool:
+        """True where the memory of `v`, as `stmt` sees it, may have changed by the end of the function.
+
+        A write counts if it stands behind `stmt`, or in a loop around it. A loop does not count when the memory is
+        allocated inside it and never leaves the iteration: each iteration has its own.
+        """
+        cls = self.of(v)
+        if cls is None:
+            return False
+        order, loops = self.order[id(stmt)], self.loops[id(stmt)]
+        made = self.allocations.get(cls, [])
+        fresh: set[int] = set()
+        if len(made) == 1 and cls not in self.merged:
+            fresh = {id(s) for s in self.loops[id(made[0])]}
+        for write in self.writes.get(cls, ()):
+            if write.order > order or any(id(s) not in fresh for s in write.loops if s in loops):
+                return True
+        return False
+
+
+def aliases_of(region: Region) -> Aliases:
+    """The alias classes of a function's region."""
+    out = Aliases()
+    _Walk(out).region(region, ())
+    out.writes = _by_class(out, out.writes)
+    merged = out.merged
+    out.merged = {c for c in map(out.of, merged) if c is not None}
+    allocations: dict[Var, list[Stmt]] = {}
+    for v, stmts in out.allocations.items():
+        cls = out.of(v)
+        assert cls is not None
+        allocations.setdefault(cls, []).extend(stmts)
+    out.allocations = allocations
+    return out
+
+
+def _by_class(aliases: Aliases, writes: dict[Var, list[Write]]) -> dict[Var, list[Write]]:
+    out: dict[Var, list[Write]] = {}
+    for v, found in writes.items():
+        cls = aliases.of(v)
+        assert cls is not None
+        out.setdefault(cls, []).extend(found)
+    return out
+
+
+class _Walk:
+    def __init__(self, out: Aliases) -> None:
+        self.out = out
+
+    def region(self, region: Region, loops: tuple[Stmt, ...]) -> None:
+        for stmt in region.body:
+            self.statement(stmt, loops)
+
+    def statement(self, stmt: Stmt, loops: tuple[Stmt, ...]) -> None:
+        out = self.out
+        out.order[id(stmt)] = len(out.order)
+        out.loops[id(stmt)] = loops
+        match stmt.op:
+            case If():
+                for region in stmt.regions:
+                    self.region(region, loops)
+                    for result, value in zip(stmt.results, region.yields or (), strict=False):
+                        self.meet(result, value)
+            case For() | While():
+                (region,) = stmt.regions
+                skip = 1 if isinstance(stmt.op, For) else 0
+                params = region.params[skip:]
+                for param, init in zip(params, stmt.args[skip:], strict=True):
+                    self.meet(param, init)
+                self.region(region, (*loops, stmt))
+                yields = (region.yields or ())[0 if isinstance(stmt.op, For) else 1 :]
+                for param, value in zip(params, yields, strict=False):
+                    self.meet(param, value)
+                for result, param in zip(stmt.results, params, strict=True):
+                    self.meet(result, param)
+            case _:
+                self.plain(stmt, loops)
+
+    def plain(self, stmt: Stmt, loops: tuple[Stmt, ...]) -> None:
+        out, e = self.out, effects(stmt)
+        memory = [a for a in stmt.args if isinstance(a, Var) and holds_memory(a.type)]
+        results = [r for r in stmt.results if holds_memory(r.type)]
+        if isinstance(stmt.op, Alloc):
+            out.allocations.setdefault(stmt.result, []).append(stmt)
+        elif results and not e.aliases:
+            for r in results:
+                out.allocations.setdefault(r, []).append(stmt)
+        if e.aliases:
+            for r in results:
+                for a in memory:
+                    out.unify(r, a)
+        if e.opaque and len(memory) > 1:
+            for a in memory[1:]:
+                out.unify(memory[0], a)
+        write = Write(out.order[id(stmt)], loops)
+        touched = memory if e.opaque else [stmt.args[i] for i in e.writes]
+        for a in touched:
+            if isinstance(a, Var):
+                out.writes.setdefault(a, []).append(write)
+
+    def meet(self, a: Var, b: Operand) -> None:
+        if holds_memory(a.type) and isinstance(b, Var):
+            self.out.unify(a, b)
+            self.out.merged.add(a)

@@ -1,0 +1,151 @@
+"""What an operation does beside computing its results."""
+
+from __future__ import annotations
+
+import builtins
+import math
+import operator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..ir.nodes import AddTo, Alloc, Apply, Attribute, Cast, For, If, Item, Load, MakeTuple, Method, Named, Raise, Raw, Region, Shape, Stmt, Store, View, While
+from ..ir.types import Array, NoneType, Scalar, is_integer
+from ..primitives import assign
+
+__all__ = ["Effects", "effects", "is_cheap", "region_effects"]
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """`writes`: positions of the arguments whose memory is written. `opaque`: may do anything (print, draw, write anywhere it can reach)."""
+
+    reads: bool = False
+    writes: tuple[int, ...] = ()
+    may_raise: bool = False
+    opaque: bool = False
+    aliases: bool = False  # the result may share memory with an argument
+
+    @property
+    def removable(self) -> bool:
+        """True where the operation is dead once nobody uses its results."""
+        return not (self.writes or self.may_raise or self.opaque)
+
+
+PURE = Effects()
+READS = Effects(reads=True)
+
+_DIVISIONS = {operator.truediv, operator.floordiv, operator.mod, np.floor_divide, divmod}
+_INPLACE = {getattr(operator, "i" + n) for n in "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split()}
+_BUILTINS = {builtins.abs, builtins.min, builtins.max, builtins.round, builtins.int, builtins.float, builtins.bool, builtins.pow, builtins.complex, builtins.slice, builtins.range, builtins.len, builtins.divmod}
+_VIEWS = {"ravel", "reshape", "transpose", "asarray", "ascontiguousarray", "asfortranarray", "atleast_1d", "atleast_2d", "atleast_3d", "expand_dims", "squeeze", "broadcast_to", "flip", "fliplr", "flipud", "real", "imag", "swapaxes", "moveaxis", "split", "array_split", "hsplit", "vsplit", "dsplit", "rot90", "view", "T", "diagonal", "require"}
+_WRITERS = {"copyto", "put", "fill_diagonal", "shuffle", "place", "putmask", "fill", "sort", "partition", "itemset", "resize", "seed"}
+_PURE_METHODS = {"sum", "mean", "var", "std", "prod", "min", "max", "argmin", "argmax", "copy", "cumsum", "cumprod", "dot", "flatten", "astype", "argsort", "nonzero", "all", "any", "item", "conj", "conjugate", "ptp", "repeat", "take", "clip", "round", "tolist", "trace", "searchsorted"}
+
+
+def effects(stmt: Stmt) -> Effects:
+    """The effects of one statement, inner regions included."""
+    match stmt.op:
+        case Load():
+            return READS
+        case Store() | AddTo():
+            return Effects(writes=(0,))
+        case View(kind="reshape"):
+            return Effects(aliases=True, may_raise=True)
+        case View():
+            return Effects(aliases=True)
+        case Cast() | Alloc() | Shape():
+            return Effects(aliases=isinstance(stmt.op, Cast))
+        case MakeTuple() | Item():
+            return Effects(aliases=True)
+        case Raise():
+            return Effects(may_raise=True)
+        case Raw():
+            return Effects(reads=True, opaque=True, may_raise=True, aliases=True)
+        case If() | For() | While():
+            return region_effects(stmt.regions)
+        case Apply(Attribute(name)):
+            return Effects(aliases=name in _VIEWS or not all(isinstance(r.type, Scalar | NoneType) for r in stmt.results))
+        case Apply(Method(name)):
+            return _method(stmt, name)
+        case Apply(Named(obj)):
+            return _call(stmt, obj)
+    return Effects(reads=True, opaque=True, may_raise=True, aliases=True)
+
+
+def region_effects(regions: tuple[Region, ...]) -> Effects:
+    """Whether anything inside writes, may raise or is opaque (the positions written are not told)."""
+    inner = [effects(s) for r in regions for s in r.body]
+    return Effects(
+        reads=any(e.reads for e in inner),
+        writes=(-1,) if any(e.writes for e in inner) else (),
+        may_raise=any(e.may_raise for e in inner) or any(r.yields is None for r in regions),
+        opaque=any(e.opaque for e in inner),
+    )
+
+
+def _scalars(stmt: Stmt) -> bool:
+    return all(isinstance(a.type, Scalar | NoneType) for a in stmt.args)
+
+
+def _call(stmt: Stmt, obj: Any) -> Effects:
+    if obj is assign or obj is operator.setitem:
+        return Effects(reads=True, writes=(0,), may_raise=True)
+    if not _hashable(obj):
+        return Effects(reads=True, opaque=True, may_raise=True, aliases=True)
+    if obj in _INPLACE:
+        return Effects(reads=True, writes=(0,), may_raise=True, aliases=True)
+    module = getattr(obj, "__module__", "") or ""
+    if _scalars(stmt):
+        if obj in _DIVISIONS:
+            return Effects(may_raise=True)
+        if module in ("_operator", "math", "cmath") or obj in _BUILTINS or isinstance(obj, np.ufunc) or (isinstance(obj, type) and issubclass(obj, np.generic)):
+            return PURE
+        if getattr(obj, "__numbarules_pure__", False):
+            return PURE
+    if module == "_operator" or obj in _BUILTINS or isinstance(obj, np.ufunc):
+        return Effects(reads=True, may_raise=True, aliases=obj is operator.getitem)
+    if module.startswith("numpy") and not module.startswith("numpy.random") and "random" not in module:
+        name = getattr(obj, "__name__", "")
+        if name in _WRITERS:
+            return Effects(reads=True, writes=(0,), may_raise=True)
+        return Effects(reads=True, may_raise=True, aliases=name in _VIEWS)
+    own = getattr(obj, "__numbarules_effects__", None)
+    if own is not None:
+        return own  # type: ignore[no-any-return]
+    return Effects(reads=True, opaque=True, may_raise=True, aliases=True)
+
+
+def _method(stmt: Stmt, name: str) -> Effects:
+    if stmt.args and isinstance(stmt.args[0].type, Array):
+        if name in _PURE_METHODS:
+            return Effects(reads=True, may_raise=True)
+        if name in _VIEWS:
+            return Effects(reads=True, may_raise=True, aliases=True)
+        if name in _WRITERS:
+            return Effects(reads=True, writes=(0,), may_raise=True)
+    return Effects(reads=True, opaque=True, may_raise=True, aliases=True)
+
+
+def _hashable(obj: Any) -> bool:
+    return getattr(type(obj), "__hash__", None) is not None
+
+
+_CHEAP = {getattr(operator, n) for n in "add sub mul neg pos lt le gt ge eq ne and_ or_ xor not_ invert lshift rshift truediv abs".split()} | {abs, min, max, int, float, bool, math.fabs, np.fabs, np.abs, np.sqrt, math.sqrt, np.minimum, np.maximum, math.floor, math.ceil, np.floor, np.ceil, np.square, np.negative}
+
+
+def is_cheap(stmt: Stmt) -> bool:
+    """True for scalar operations that cost less to repeat than to write down and read back."""
+    match stmt.op:
+        case Cast() | Shape() | View() | MakeTuple() | Item() | Load():
+            return True
+        case Apply(Named(obj)):
+            if not _hashable(obj) or not _scalars(stmt):
+                return False
+            if obj in (operator.floordiv, operator.mod):
+                return all(is_integer(a.type) for a in stmt.args)
+            return obj in _CHEAP or getattr(obj, "__numbarules_cheap__", False)
+    return False
+
+

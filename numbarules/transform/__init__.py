@@ -1,0 +1,1 @@
+"""Programs to programs, on our IR alone."""

@@ -1,0 +1,253 @@
+"""Clearing up: constants, loop-invariant and affine loop values, and dead code."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable
+
+from ..analysis.effects import effects
+from ..ir.nodes import UNDEFINED, Apply, Cast, Const, For, Function, If, Named, Operand, Region, Stmt, Var, While, const
+from ..ir.rewrite import Builder, Names, _get
+from ..ir.types import BOOL, INT64, Scalar, is_integer
+
+__all__ = ["eliminate_dead", "propagate", "simplify"]
+
+
+def simplify(function: Function, names: Names) -> Function:
+    """The function with constants folded, invariant and affine loop values computed from the counter, and dead code gone."""
+    region = function.region
+    for _ in range(3):
+        region = eliminate_dead(propagate(region, names))
+    return Function(function.name, function.args, region, function.result, function.loc, function.flags)
+
+
+# ---------------------------------------------------------------------------------------------- propagation
+
+
+def propagate(region: Region, names: Names) -> Region:
+    """Folds integer and boolean constants, takes known branches, and replaces loop values that a formula gives."""
+    return _Propagate(names).region(region, {})
+
+
+_FOLD = {operator.add, operator.sub, operator.mul, operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne}
+
+
+class _Propagate:
+    def __init__(self, names: Names) -> None:
+        self.names = names
+
+    def region(self, region: Region, env: dict[Var, Operand]) -> Region:
+        b = Builder(self.names)
+        ends = self.body(region.body, env, b)
+        yields = tuple(_get(env, y) for y in region.yields) if region.yields is not None and ends else None
+        return b.region(region.params, yields)
+
+    def body(self, stmts: Iterable[Stmt], env: dict[Var, Operand], b: Builder) -> bool:
+        for stmt in stmts:
+            b.loc = stmt.loc
+            args = tuple(_get(env, a) for a in stmt.args)
+            match stmt.op:
+                case If():
+                    if not self.branch(stmt, args, env, b):
+                        return False
+                case For() | While():
+                    if not self.loop(stmt, args, env, b):
+                        return False
+                case Apply(Named(fn)) if (folded := _fold(fn, args, stmt)) is not None:
+                    env[stmt.result] = folded
+                case Cast() if args[0].type == stmt.result.type:
+                    env[stmt.result] = args[0]
+                case Cast() if isinstance(args[0], Const) and isinstance(args[0].value, int) and isinstance(stmt.result.type, Scalar) and stmt.result.type.kind in ("float64", "int64"):
+                    value = args[0].value
+                    env[stmt.result] = Const(stmt.result.type, float(value) if stmt.result.type.kind == "float64" else int(value))
+                case _:
+                    b.add(Stmt(stmt.op, args, stmt.results, stmt.regions, stmt.loc))
+        return True
+
+    def branch(self, stmt: Stmt, args: tuple[Operand, ...], env: dict[Var, Operand], b: Builder) -> bool:
+        condition = args[0]
+        if isinstance(condition, Const) and condition.value is not UNDEFINED:
+            taken = stmt.regions[0 if condition.value else 1]
+            if not self.body(taken.body, env, b):
+                return False
+            if taken.yields is None:
+                return False
+            for r, y in zip(stmt.results, taken.yields, strict=True):
+                env[r] = _get(env, y)
+            return True
+        then, orelse = (self.region(r, dict(env)) for r in stmt.regions)
+        results, ya, yb = [], [], []
+        if then.yields is None or orelse.yields is None:
+            b.add(Stmt(stmt.op, args, stmt.results, (then, orelse), stmt.loc))
+            return then.yields is not None or orelse.yields is not None
+        for r, x, y in zip(stmt.results, then.yields, orelse.yields, strict=True):
+            if _same(x, y):
+                env[r] = x
+            elif r.type == BOOL and _is(x, True) and _is(y, False):
+                env[r] = condition
+            elif _undefined(y) and not (isinstance(x, Var) and not self._outer(x, then)):
+                env[r] = x
+            elif _undefined(x) and not (isinstance(y, Var) and not self._outer(y, orelse)):
+                env[r] = y
+            else:
+                results.append(r)
+                ya.append(x)
+                yb.append(y)
+        regions = (Region((), then.body, tuple(ya)), Region((), orelse.body, tuple(yb)))
+        b.add(Stmt(stmt.op, args, tuple(results), regions, stmt.loc))
+        return True
+
+    def _outer(self, v: Var, region: Region) -> bool:
+        return not any(v in s.results for s in region.body)
+
+    def loop(self, stmt: Stmt, args: tuple[Operand, ...], env: dict[Var, Operand], b: Builder) -> bool:
+        counted = isinstance(stmt.op, For)
+        (old,) = stmt.regions
+        skip = 1 if counted else 0
+        params, inits = old.params[skip:], args[skip:]
+        # values that no iteration changes
+        inner = dict(env)
+        for p, init, r, y in zip(params, inits, stmt.results, _carried(old, counted), strict=True):
+            if y is p or (isinstance(y, Const) and _same(y, init)):
+                inner[p] = env[r] = init
+        # values that grow by a constant
+        if counted and old.yields is not None:
+            k, n = old.params[0], args[0]
+            head: list[Stmt] = []
+            for p, init, r, y in zip(params, inits, stmt.results, _carried(old, counted), strict=True):
+                step = _increment(old, p, y)
+                if step is not None and p.type == INT64:
+                    inside = Builder(self.names, stmt.loc)
+                    inner[p] = _scaled(inside, init, k, step)
+                    head += inside.body
+                    total = b.one(Apply(Named(max)), [n, const(0)], INT64, "n") if isinstance(n, Var) else const(max(n.value, 0))  # type: ignore[type-var]
+                    env[r] = _scaled(b, init, total, step)
+            region = self.region(old, inner)
+            region = Region(region.params, (*head, *region.body), region.yields)
+        else:
+            region = self.region(old, inner)
+        kept = [i for i, p in enumerate(params) if p not in inner]
+        yields = region.yields
+        if yields is not None:
+            carried = yields[0 if counted else 1 :]
+            yields = (*yields[: 0 if counted else 1], *(carried[i] for i in kept))
+        new = Region((*region.params[:skip], *(params[i] for i in kept)), region.body, yields)
+        b.add(Stmt(stmt.op, (*args[:skip], *(inits[i] for i in kept)), tuple(stmt.results[i] for i in kept), (new,), stmt.loc))
+        return counted or yields is not None
+
+
+def _carried(region: Region, counted: bool) -> tuple[Operand | None, ...]:
+    if region.yields is None:
+        return (None,) * (len(region.params) - (1 if counted else 0))
+    return region.yields[0 if counted else 1 :]
+
+
+def _increment(region: Region, param: Var, value: Operand | None) -> int | None:
+    """The constant c where the loop does `param = param + c`."""
+    for stmt in region.body:
+        if value in stmt.results and isinstance(stmt.op, Apply) and isinstance(stmt.op.callee, Named) and stmt.op.callee.obj in (operator.add, operator.sub):
+            a, c = stmt.args
+            if stmt.op.callee.obj is operator.add and isinstance(a, Const):
+                a, c = c, a
+            if a is param and isinstance(c, Const) and isinstance(c.value, int):
+                return c.value if stmt.op.callee.obj is operator.add else -c.value
+    return None
+
+
+def _scaled(b: Builder, init: Operand, k: Operand, step: int) -> Operand:
+    """`init + k * step`."""
+    if isinstance(k, Const) and isinstance(init, Const):
+        return const(init.value + k.value * step)  # type: ignore[operator]
+    offset = k if step == 1 else b.one(Apply(Named(operator.mul)), [k, const(step)], INT64, "n")
+    return offset if _is(init, 0) else b.one(Apply(Named(operator.add)), [init, offset], INT64, "n")
+
+
+def _fold(fn: object, args: tuple[Operand, ...], stmt: Stmt) -> Operand | None:
+    if not stmt.results or not is_integer(stmt.results[0].type):
+        return None
+    try:
+        known = fn in _FOLD
+    except TypeError:
+        return None
+    if known and all(isinstance(a, Const) and isinstance(a.value, int) for a in args):
+        value = fn(*(a.value for a in args))  # type: ignore[operator, union-attr]
+        if isinstance(value, bool) or -(2**63) <= value < 2**63:
+            return Const(stmt.result.type, value)
+    if fn in (operator.eq, operator.ne) and len(args) == 2 and args[0].type == BOOL and isinstance(args[1], Const):
+        return args[0] if (fn is operator.eq) == bool(args[1].value) else None
+    return None
+
+
+def _is(x: Operand, value: object) -> bool:
+    return isinstance(x, Const) and type(x.value) is type(value) and x.value == value
+
+
+def _undefined(x: Operand) -> bool:
+    return isinstance(x, Const) and x.value is UNDEFINED
+
+
+def _same(x: Operand, y: Operand) -> bool:
+    if x is y:
+        return True
+    if isinstance(x, Const) and isinstance(y, Const) and x.type == y.type:
+        return x.value is y.value or (isinstance(x.value, int | float) and type(x.value) is type(y.value) and repr(x.value) == repr(y.value))
+    return False
+
+
+# ---------------------------------------------------------------------------------------------- dead code
+
+
+def eliminate_dead(region: Region) -> Region:
+    """`region` without statements whose results nobody uses, unless they write, raise or do anything outside."""
+    return _dead(region, {y for y in region.yields or () if isinstance(y, Var)})[0]
+
+
+def _dead(region: Region, live: set[Var]) -> tuple[Region, set[Var]]:
+    """The region cleared, and the variables that it uses; `live` holds those it must leave defined."""
+    live = set(live)
+    body: list[Stmt] = []
+    for stmt in reversed(region.body):
+        wanted = [r in live for r in stmt.results]
+        if not any(wanted) and effects(stmt).removable:
+            continue
+        match stmt.op:
+            case If():
+                stmt = _dead_branch(stmt, wanted, live)
+            case For() | While():
+                stmt = _dead_loop(stmt, wanted, live)
+        live.update(a for a in stmt.args if isinstance(a, Var))
+        body.append(stmt)
+    return Region(region.params, tuple(reversed(body)), region.yields), live
+
+
+def _dead_branch(stmt: Stmt, wanted: list[bool], live: set[Var]) -> Stmt:
+    regions = []
+    for region in stmt.regions:
+        yields = None if region.yields is None else tuple(y for y, w in zip(region.yields, wanted, strict=True) if w)
+        inner, used = _dead(Region((), region.body, yields), {y for y in yields or () if isinstance(y, Var)})
+        live |= used
+        regions.append(inner)
+    return Stmt(stmt.op, stmt.args, tuple(r for r, w in zip(stmt.results, wanted, strict=True) if w), tuple(regions), stmt.loc)
+
+
+def _dead_loop(stmt: Stmt, wanted: list[bool], live: set[Var]) -> Stmt:
+    counted = isinstance(stmt.op, For)
+    (region,) = stmt.regions
+    skip = 1 if counted else 0
+    params = region.params[skip:]
+    keep = list(wanted)
+    while True:
+        yields = region.yields
+        if yields is not None:
+            carried = yields[0 if counted else 1 :]
+            yields = (*yields[: 0 if counted else 1], *(y for y, w in zip(carried, keep, strict=True) if w))
+        kept = tuple(p for p, w in zip(params, keep, strict=True) if w)
+        inner, used = _dead(Region((*region.params[:skip], *kept), region.body, yields), {y for y in yields or () if isinstance(y, Var)})
+        more = [w or p in used for p, w in zip(params, keep, strict=True)]
+        if more == keep:
+            break
+        keep = more
+    live |= used
+    args = (*stmt.args[:skip], *(a for a, w in zip(stmt.args[skip:], keep, strict=True) if w))
+    results = tuple(r for r, w in zip(stmt.results, keep, strict=True) if w)
+    return Stmt(stmt.op, args, results, (inner,), stmt.loc)
