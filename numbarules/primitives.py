@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-__all__ = ["assign"]
+__all__ = ["assign", "ieee_divide"]
 
 
 def assign(target: Any, value: Any) -> None:
     """`target[...] = value`."""
     target[...] = value
+
+
+def ieee_divide(a: float, b: float) -> float:
+    """`a / b` by IEEE 754: a division by zero gives an infinity or NaN and never raises."""
+    if b == 0.0:
+        return a * math.copysign(math.inf, b) if a else math.nan
+    return a / b
+
+
+ieee_divide.__numbarules_pure__ = ieee_divide.__numbarules_cheap__ = True  # type: ignore[attr-defined]

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cases import judge
 
 import numbarules as nr
+from cases import judge
 
 # These need parts of the language or of the library that come later: they must be right, or refused with a NumbarulesError.
 MAY_REFUSE = frozenset("a20 a30 a32 a35 b26 b56 b57 b58 b59 b60 b61 b62 b63 b64 b77 b78 b88 b91".split())

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import pytest
+
 from perf import run_kernels
+
+# The kernels are copied as they are: they leave the closing of their data files to the garbage collector.
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
 
 
 @pytest.mark.parametrize("name", list(run_kernels.ALL))

@@ -10,7 +10,37 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.nodes import AddTo, Alloc, Apply, Attribute, Cast, For, If, Item, Load, MakeTuple, Method, Named, Raise, Raw, Region, Shape, Stmt, Store, View, While
+from ..ir.nodes import (
+    AddTo,
+    Alloc,
+    Apply,
+    Attribute,
+    Cast,
+    CloseRecord,
+    Extend,
+    For,
+    Get,
+    If,
+    Item,
+    Load,
+    MakeTuple,
+    Method,
+    Named,
+    OpenRecord,
+    PrivateCopy,
+    Put,
+    Raise,
+    Raw,
+    Region,
+    Retain,
+    ShadowLike,
+    Shape,
+    Slab,
+    Stmt,
+    Store,
+    View,
+    While,
+)
 from ..ir.types import Array, NoneType, Scalar, is_integer
 from ..primitives import assign
 
@@ -59,6 +89,12 @@ def effects(stmt: Stmt) -> Effects:
             return Effects(aliases=isinstance(stmt.op, Cast))
         case MakeTuple() | Item():
             return Effects(aliases=True)
+        case ShadowLike() | PrivateCopy() | Slab() | Extend() | Get():
+            return READS
+        case Put():
+            return Effects(writes=(0,))
+        case Retain() | OpenRecord() | CloseRecord():
+            return Effects(opaque=True)
         case Raise():
             return Effects(may_raise=True)
         case Raw():

@@ -24,9 +24,12 @@ __all__ = [
     "Apply",
     "Attribute",
     "Cast",
+    "CloseRecord",
     "Const",
+    "Extend",
     "For",
     "Function",
+    "Get",
     "If",
     "Item",
     "Load",
@@ -35,11 +38,18 @@ __all__ = [
     "Method",
     "Named",
     "Op",
+    "OpenRecord",
     "Operand",
+    "PrivateCopy",
+    "Put",
     "Raise",
     "Raw",
     "Region",
+    "Retain",
+    "Rule",
+    "ShadowLike",
     "Shape",
+    "Slab",
     "Stmt",
     "Store",
     "Var",
@@ -241,6 +251,68 @@ class Raw:
 
 
 @dataclass(frozen=True, slots=True)
+class ShadowLike:
+    """args (record, array): zeros of the array's shape, in the record; or with `owned` an array of their own, args (array,)."""
+
+    owned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PrivateCopy:
+    """args (array,): a copy that nobody else can see."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slab:
+    """args (record, n): room in the record for n values of type `of`."""
+
+    of: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Extend:
+    """args (record, slab, old, new): room for `new` values of type `of`, with the first `old` copied over."""
+
+    of: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """args (slab, k, value): writes the value down."""
+
+
+@dataclass(frozen=True, slots=True)
+class Get:
+    """args (slab, k): reads the value back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retain:
+    """args (record, value): keeps the value's memory until the record is closed."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRecord:
+    """The record of one outermost gradient call."""
+
+
+@dataclass(frozen=True, slots=True)
+class CloseRecord:
+    """args (record,): gives it back, with everything in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A call that a rule differentiates: the region is the rule's value half and yields the value and what the pullback keeps.
+
+    `pullback` is the rule's other half, as the transform wants it; `name` says whose it is.
+    """
+
+    name: str
+    pullback: object
+
+
+@dataclass(frozen=True, slots=True)
 class If:
     """See the module's docstring."""
 
@@ -255,7 +327,7 @@ class While:
     """See the module's docstring."""
 
 
-Op = Apply | Cast | Load | Store | AddTo | View | Alloc | Shape | MakeTuple | Item | Raise | Raw | If | For | While
+Op = Rule | ShadowLike | PrivateCopy | Slab | Extend | Put | Get | Retain | OpenRecord | CloseRecord | Apply | Cast | Load | Store | AddTo | View | Alloc | Shape | MakeTuple | Item | Raise | Raw | If | For | While
 
 
 # ---------------------------------------------------------------------------------------------- statements

@@ -424,7 +424,7 @@ scalar_rule(
 # (q, r) = divmod(a, b): only r has a derivative, that of mod.
 @rrule(builtins.divmod)
 def divmod_rule(a: Real, b: Real):  # type: ignore[no-untyped-def]
-    q, r = divmod(a, b)
+    q, r = divmod(a, b)  # type: ignore[operator]
 
     def divmod_pullback(ybar):  # type: ignore[no-untyped-def]
         return ybar[1], -ybar[1] * q
@@ -442,7 +442,7 @@ _also(math.ldexp, np.ldexp)
 # x = m 2^e: m moves with x, by 2^-e; e is an integer.
 @rrule(math.frexp)
 def frexp_rule(x: Real):  # type: ignore[no-untyped-def]
-    m, e = math.frexp(x)
+    m, e = math.frexp(x)  # type: ignore[arg-type]
 
     def frexp_pullback(ybar):  # type: ignore[no-untyped-def]
         return ybar[0] * math.ldexp(1.0, -e)

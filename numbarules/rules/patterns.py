@@ -53,7 +53,7 @@ Pattern = Any  # Any | types.Type | type[types.Type] | type[Category] | Literal 
 
 
 class Category:
-    """An open set of Numba types, named by a class. A subclass is a narrower set; with `ndim=`, what its base has with that many dimensions.
+    """An open set of Numba types, named by a class. A subclass is a narrower set; with `ndim=`, that part of its base.
 
     >>> class Banded(AbstractMatrix): ...
     >>> register_category(Banded, TridiagonalType)                                                        # doctest: +SKIP
@@ -339,7 +339,7 @@ def _no_pattern(written: Any) -> RuleError:
     return RuleError(
         message(
             f"{written!r} is not a type pattern",
-            contract="a pattern is a Numba type or type class, a category, a literal value, a registered Python class, Any, or several of these",
+            contract="a pattern is a Numba type or type class, a category, a literal, a registered Python class, Any, or several",
             instead=f"register_type({written.__name__}, ItsNumbaType) before it is used" if isinstance(written, type) else "",
         )
     )

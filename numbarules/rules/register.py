@@ -78,7 +78,7 @@ def scalar_rule(
     """
     n = len(partials)
     frame = sys._getframe(1)
-    where = {"filename": frame.f_code.co_filename, "line": frame.f_lineno}
+    filename, line = frame.f_code.co_filename, frame.f_lineno
     name = show_key(function_key(function))
     guards = (guard,) * n if isinstance(guard, bool) else tuple(guard)
     written = (Real,) * n if patterns is None else tuple(map(as_pattern, patterns))
@@ -87,7 +87,8 @@ def scalar_rule(
         raise RuleError(
             message(
                 f"the scalar rule of {name} is inconsistent",
-                **where,
+                filename=filename,
+                line=line,
                 contract="partials, guards, patterns and the numbers of a sample point are one per argument",
                 found=f"{n} partials, {len(guards)} guards, {len(written)} patterns, points of {sorted({len(p) for p in points})}",
             )
@@ -96,7 +97,10 @@ def scalar_rule(
         if partial is not None and len(inspect.signature(partial).parameters) != n + 1:
             raise RuleError(
                 message(
-                    f"partial {i} of {name} has the wrong parameters", **where, contract=f"a partial takes the result and the {n} arguments"
+                    f"partial {i} of {name} has the wrong parameters",
+                    filename=filename,
+                    line=line,
+                    contract=f"a partial takes the result and the {n} arguments",
                 )
             )
     return _add(

@@ -379,7 +379,10 @@ class Table:
     def _refuse_ties(self, entry: Entry) -> None:
         related = self._related(entry.function)
         for other in related:
-            if other.origin.package == entry.origin.package and (settling := _tie(entry, other, related)) is not None:
+            if other.origin.package != entry.origin.package:
+                continue
+            same = _identity(other.function) == _identity(entry.function)
+            if (settling := _tie(entry, other, related, same_function=same)) is not None:
                 raise AmbiguousRuleError(
                     message(
                         f"two rules for {show_key(entry.function)} match the same calls, and neither is more specific",
@@ -392,23 +395,17 @@ class Table:
                 )
 
     def _ambiguities(self) -> Iterator[Problem]:
-        place = {id(e): i for i, e in enumerate(self.entries())}
+        place = {e: i for i, e in enumerate(self.entries())}
         for group in list(self._groups.values()):
             if group.key is Any:
                 continue
             related = self._related(group.key)
-            for e in group.entries:
-                for o in related:
-                    own = _identity(o.function) == _identity(e.function)
-                    if (
-                        (place[id(o)] < place[id(e)] or not own)
-                        and self._serves(group.key, o)
-                        and (settling := _tie(e, o, related, same_function=own)) is not None
-                    ):
+            serving = {_identity(k) for k in self._chain(group.key)}
+            for o in [o for o in related if _identity(o.function) in serving]:
+                own = _identity(o.function) == _identity(group.key)
+                for e in group.entries:
+                    if (not own or place[o] < place[e]) and (settling := _tie(e, o, related, same_function=own)) is not None:
                         yield Problem("ambiguous", (o, e), f"{o}; {e}: settled by an entry for {_settle(e.function, settling)}")
-
-    def _serves(self, key: Any, entry: Entry) -> bool:
-        return any(_identity(k) == _identity(entry.function) for k in self._chain(key))
 
     def _meets(self, opt_out: Entry, other: Entry) -> bool:
         if opt_out.any_function:
@@ -534,12 +531,10 @@ def _meet_at(a: Entry, b: Entry, n: int) -> tuple[Any, ...] | None:
     return tuple(met)
 
 
-def _tie(a: Entry, b: Entry, others: list[Entry], same_function: bool | None = None) -> tuple[Any, ...] | None:
+def _tie(a: Entry, b: Entry, others: list[Entry], *, same_function: bool) -> tuple[Any, ...] | None:
     """The signature that would settle a tie of two entries, None where there is none to settle."""
     if any(map(pt.apart, a.patterns[: a.required], b.patterns[: b.required])):
         return None
-    if same_function is None:
-        same_function = _identity(a.function) == _identity(b.function)
     for n in _arities(a, b):
         if (met := _meet_at(a, b, n)) is None:
             continue

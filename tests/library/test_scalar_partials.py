@@ -136,6 +136,19 @@ def test_every_partial_compiles(row):
         assert jitted(y, *point) == pytest.approx(float(partial(y, *point)), rel=1e-14), i
 
 
+def functions_called(code, names):
+    """The callables of math, NumPy and the module that a code object refers to by name."""
+    for namespace in (vars(math), vars(np), names, vars(builtins)):
+        yield from ((n, namespace[n]) for n in code.co_names if callable(namespace.get(n)))
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda e: e.signature)
+def test_partials_are_made_of_functions_that_have_rows_themselves(row):
+    for partial in filter(None, row.payload.partials):
+        for name, function in functions_called(partial.__code__, partial.__globals__):
+            assert lookup(function, f8).entry or lookup(function, f8, f8).entry or lookup(function, i8, f8).entry, name
+
+
 # (function, arguments, index, derivative): what is written in the docstring of the module and at the rows
 CONVENTIONS = [
     (operator.pow, (0.0, 0.0), 0, 0.0),

@@ -135,7 +135,7 @@ EVERY = sorted({p for chain in CHAINS for p in chain}, key=show)
 @pytest.mark.parametrize("chain", CHAINS, ids=lambda c: " < ".join(map(show, c)))
 def test_more_specific(chain):
     for p, q in itertools.combinations(chain, 2):
-        assert more_specific(p, q) and not more_specific(q, p), (show(p), show(q))
+        assert (more_specific(p, q), more_specific(q, p)) == (True, False), (show(p), show(q))
         assert meet(p, q) == meet(q, p) == p
 
 
@@ -180,7 +180,7 @@ def test_literals_keep_their_kind():
     assert literal(1) != literal(True)
     assert as_pattern(types.literal(2)) == literal(2) == Literal(2, int)
     assert as_pattern(types.none) == literal(None)
-    with pytest.raises(RuleError, match="0.5 cannot be a literal"):
+    with pytest.raises(RuleError, match="cannot be a literal"):
         literal(0.5)
 
 

@@ -1,0 +1,116 @@
+"""The forward sweep: the primal's own statements, and beside each array that carries a derivative its shadow."""
+
+from __future__ import annotations
+
+from ..analysis.activity import Activity
+from ..ir.nodes import UNDEFINED, Alloc, Apply, Cast, Const, For, If, Operand, PrivateCopy, Region, Rule, ShadowLike, Stmt, Var, View, While
+from ..ir.rewrite import Names
+from ..ir.types import Array, Type, writable
+from .tree import Node, Tree
+
+__all__ = ["Forward", "shadow_type"]
+
+
+def shadow_type(t: Type) -> Type:
+    """The type of the shadow of a value."""
+    return writable(t) if isinstance(t, Array) else t
+
+
+class Forward:
+    """Builds the forward sweep. `shadows` maps each active array to its shadow, which later statements of the same scope see."""
+
+    def __init__(self, names: Names, activity: Activity, record: Var) -> None:
+        self.names = names
+        self.active = activity
+        self.record = record
+        self.shadows: dict[Var, Operand] = {}
+
+    def has_shadow(self, v: Operand) -> bool:
+        return isinstance(v, Var) and isinstance(v.type, Array) and self.active(v)
+
+    def shadow(self, v: Operand) -> Operand:
+        """The shadow of an active array."""
+        if isinstance(v, Const):
+            assert v.value is UNDEFINED, v
+            return Const(shadow_type(v.type), UNDEFINED)
+        return self.shadows[v]
+
+    def new_shadow(self, v: Var) -> Var:
+        out = self.names.var(shadow_type(v.type), f"{v.name.split('.')[0]}_bar")
+        self.shadows[v] = out
+        return out
+
+    def region(self, region: Region) -> Tree:
+        nodes: list[Node] = []
+        for stmt in region.body:
+            self.statement(stmt, nodes)
+        return Tree(list(region.params), nodes, None if region.yields is None else list(region.yields))
+
+    def statement(self, stmt: Stmt, nodes: list[Node]) -> None:
+        match stmt.op:
+            case If():
+                self.branch(stmt, nodes)
+            case For() | While():
+                self.loop(stmt, nodes)
+            case Rule():
+                self.rule(stmt, nodes)
+            case _:
+                nodes.append(Node(stmt.op, list(stmt.args), list(stmt.results), [], stmt))
+                self.beside(stmt, nodes)
+
+    def beside(self, stmt: Stmt, nodes: list[Node]) -> None:
+        """The shadow of what a plain statement defines."""
+        for result in stmt.results:
+            if not self.has_shadow(result):
+                continue
+            match stmt.op:
+                case View():
+                    args: list[Operand] = [self.shadow(stmt.args[0]), *stmt.args[1:]]
+                    nodes.append(Node(stmt.op, args, [self.new_shadow(result)], [], None))
+                case Cast():
+                    nodes.append(Node(View("cast"), [self.shadow(stmt.args[0])], [self.new_shadow(result)], [], None))
+                case Alloc() | Apply() | PrivateCopy():
+                    nodes.append(Node(ShadowLike(), [self.record, result], [self.new_shadow(result)], [], None))
+
+    def rule(self, stmt: Stmt, nodes: list[Node]) -> None:
+        """The value half of a rule in place of the call; its statements are nobody's business but its own pullback's."""
+        (region,) = stmt.regions
+        nodes += [n for s in region.body for n in [Node(s.op, list(s.args), list(s.results), [_frozen(r) for r in s.regions], s)]]
+        for result, value in zip(stmt.results, region.yields or (), strict=True):
+            nodes.append(Node(Cast(), [value], [result], [], None))
+        for result in stmt.results:
+            if self.has_shadow(result):
+                nodes.append(Node(ShadowLike(), [self.record, result], [self.new_shadow(result)], [], None))
+        nodes.append(Node(stmt.op, list(stmt.args), [], [], stmt))
+
+    def branch(self, stmt: Stmt, nodes: list[Node]) -> None:
+        trees = [self.region(r) for r in stmt.regions]
+        results = list(stmt.results)
+        for i, result in enumerate(stmt.results):
+            if self.has_shadow(result):
+                for tree, region in zip(trees, stmt.regions, strict=True):
+                    if tree.yields is not None and region.yields is not None:
+                        tree.yields.append(self.shadow(region.yields[i]))
+                results.append(self.new_shadow(result))
+        nodes.append(Node(stmt.op, list(stmt.args), results, trees, stmt))
+
+    def loop(self, stmt: Stmt, nodes: list[Node]) -> None:
+        (region,) = stmt.regions
+        skip = 1 if isinstance(stmt.op, For) else 0
+        carried = [i for i, p in enumerate(region.params[skip:]) if self.has_shadow(p)]
+        inits = [self.shadow(stmt.args[skip + i]) for i in carried]
+        params = [self.new_shadow(region.params[skip + i]) for i in carried]
+        tree = self.region(region)
+        tree.params += params
+        if tree.yields is not None and region.yields is not None:
+            offset = 0 if skip else 1
+            tree.yields += [self.shadow(region.yields[offset + i]) for i in carried]
+        results = [*stmt.results, *(self.new_shadow(stmt.results[i]) for i in carried)]
+        nodes.append(Node(stmt.op, [*stmt.args, *inits], results, [tree], stmt))
+
+
+def _frozen(region: Region) -> Tree:
+    nodes = [Node(s.op, list(s.args), list(s.results), [_frozen(r) for r in s.regions], s) for s in region.body]
+    return Tree(list(region.params), nodes, None if region.yields is None else list(region.yields))
+
+

@@ -1,0 +1,53 @@
+"""The forward sweep while it is being made: the statements of the primal, and what the reverse sweep asks it to add.
+
+A tree that can be changed, because what must be written down is known only when the reverse sweep has been built.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..ir.nodes import Op, Operand, Region, Stmt, Var
+
+__all__ = ["Node", "Tree"]
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """A statement of the forward sweep. `primal` is the statement that it comes from; None for one that was added."""
+
+    op: Op
+    args: list[Operand]
+    results: list[Var]
+    trees: list[Tree]
+    primal: Stmt | None
+    loc: object = None
+    before: list[Stmt] = field(default_factory=list)
+    after: list[Stmt] = field(default_factory=list)
+
+    def freeze(self) -> list[Stmt]:
+        stmt = Stmt(self.op, tuple(self.args), tuple(self.results), tuple(t.freeze() for t in self.trees), self.primal.loc if self.primal else None)
+        return [*self.before, stmt, *self.after]
+
+
+@dataclass(slots=True, eq=False)
+class Tree:
+    """A region of the forward sweep; `tail` holds statements that run at its end."""
+
+    params: list[Var]
+    nodes: list[Node]
+    yields: list[Operand] | None
+    tail: list[Stmt] = field(default_factory=list)
+
+    def freeze(self) -> Region:
+        body = [s for n in self.nodes for s in n.freeze()]
+        if self.yields is not None:
+            body += self.tail
+        return Region(tuple(self.params), tuple(body), None if self.yields is None else tuple(self.yields))
+
+    def defined(self) -> dict[Var, Node | None]:
+        """The variables defined at this level, with the node that makes them; None for parameters."""
+        out: dict[Var, Node | None] = dict.fromkeys(self.params)
+        for node in self.nodes:
+            out.update(dict.fromkeys(node.results, node))
+        return out
