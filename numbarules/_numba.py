@@ -18,10 +18,11 @@ from numba.core.errors import NumbaError, TypingError
 from numba.core.registry import cpu_target
 from numba.core.ir_utils import build_definitions
 from numba.core.target_extension import resolve_dispatcher_from_str
-from numba.core.typed_passes import AnnotateTypes, IRLegalization, NativeLowering, NopythonTypeInference, NoPythonBackend
+from numba.core.typed_passes import AnnotateTypes, IRLegalization, NopythonTypeInference, NoPythonBackend
 from numba.core.typing.arraydecl import get_array_index_type
 
 from .ir import types as T
+from .runtime.lowering import RecordNativeLowering
 
 __all__ = [
     "Dispatcher",
@@ -64,7 +65,8 @@ def our_type(t: Any) -> T.Type:
         return T.NONE
     if t == types.voidptr:
         return T.POINTER
-    return T.Opaque(str(t), t)
+    constant = isinstance(t, types.Dispatcher) or (isinstance(t, types.Function) and callable(t.typing_key))
+    return T.Opaque(str(t), t, constant)
 
 
 def numba_type(t: T.Type) -> Any:
@@ -78,9 +80,9 @@ def numba_type(t: T.Type) -> Any:
             return types.Array(numba_type(dtype), ndim, layout, readonly=not mutable, aligned=aligned)
         case T.Tuple(items, None, _):
             return types.Tuple([numba_type(i) for i in items])
-        case T.Tuple(items, cls, homogeneous):
+        case T.Tuple(items, cls, _):
             inner = [numba_type(i) for i in items]
-            return types.NamedUniTuple(inner[0], len(inner), cls) if homogeneous else types.NamedTuple(inner, cls)
+            return types.NamedUniTuple(inner[0], len(inner), cls) if inner and inner.count(inner[0]) == len(inner) else types.NamedTuple(inner, cls)
         case T.Pointer():
             return types.voidptr
         case T.NoneType():
@@ -182,6 +184,8 @@ class _Generate(FunctionPass):
 
     def run_pass(self, state: Any) -> bool:
         generated = state.func_id.func.__numbarules_generator__(state.func_id, state.args)
+        state.typingctx.refresh()  # intrinsics may have been made just now
+        state.targetctx.refresh()
         state.func_ir = generated.ir
         state.locals = dict(generated.locals)
         state.return_type = None
@@ -194,15 +198,13 @@ class _Generate(FunctionPass):
 class GeneratedCompiler(CompilerBase):
     """Types and lowers generated IR."""
 
-    lowering: Any = NativeLowering
-
     def define_pipelines(self) -> list[Any]:
         pm = PassManager("numbarules_generated")
         pm.add_pass(_Generate, "generate")
         pm.add_pass(NopythonTypeInference, "type inference")
         pm.add_pass(IRLegalization, "legalise")
         pm.add_pass(AnnotateTypes, "annotate types")
-        pm.add_pass(self.lowering, "lower")
+        pm.add_pass(RecordNativeLowering, "lower")
         pm.add_pass(NoPythonBackend, "link")
         pm.finalize()
         return [pm]

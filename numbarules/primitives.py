@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["assign", "ieee_divide"]
+__all__ = ["Failure", "assign", "ieee_divide"]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An exception that generated code raises: what a `Raise` of our own holds."""
+
+    kind: type[Exception]
+    text: str
 
 
 def assign(target: Any, value: Any) -> None:

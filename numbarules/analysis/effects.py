@@ -93,8 +93,10 @@ def effects(stmt: Stmt) -> Effects:
             return READS
         case Put():
             return Effects(writes=(0,))
-        case Retain() | OpenRecord() | CloseRecord():
-            return Effects(opaque=True)
+        case OpenRecord():
+            return PURE
+        case Retain() | CloseRecord():
+            return Effects(writes=(0,))
         case Raise():
             return Effects(may_raise=True)
         case Raw():

@@ -22,19 +22,27 @@ from ..ir.nodes import (
     Attribute,
     Cast,
     Const,
+    Extend,
     For,
     Function,
+    Get,
     If,
     Item,
     Load,
     MakeTuple,
     Method,
     Named,
+    OpenRecord,
     Operand,
+    PrivateCopy,
+    Put,
     Raise,
     Raw,
     Region,
+    Retain,
+    ShadowLike,
     Shape,
+    Slab,
     Stmt,
     Store,
     Var,
@@ -42,7 +50,11 @@ from ..ir.nodes import (
     While,
 )
 from ..ir.types import BOOL, INT64, NONE, Array, NoneType, Opaque, Scalar, Tuple, Type
-from ..primitives import assign
+from ..primitives import Failure, assign, ieee_divide
+from ..runtime.arrays import element_add, element_get, element_set, gradient_like, private_copy, retype, shadow_like
+from ..runtime.arrays import ieee_divide as divide
+from ..runtime.lowering import RecordLower
+from ..runtime.record import record_extend, record_get, record_open, record_put, record_retain, record_slab
 
 __all__ = ["Generated", "emit"]
 
@@ -207,6 +219,9 @@ class _Emitter:
                 return self.emit_for(stmt)
             case While():
                 return self.emit_while(stmt)
+            case Raise(Failure(kind, text)):
+                self.block.append(nir.StaticRaise(kind, (text,), self.loc))
+                return False
             case Raise(payload, names):
                 self.block.append(self.rename(payload, names, stmt.args))
                 return False
@@ -216,6 +231,18 @@ class _Emitter:
                     self.set(stmt.result, renamed)
                 else:
                     self.block.append(renamed)
+            case Put():
+                self.temporary(self.call(record_put, *map(self.use, stmt.args)), "unused")
+            case Retain():
+                self.temporary(self.call(record_retain, *map(self.use, stmt.args)), "unused")
+            case OpenRecord():
+                self.names[stmt.result] = self.scope.define(RecordLower.record_variable, self.loc)
+                self.pin(self.names[stmt.result], stmt.result.type)
+                self.set(stmt.result, self.call(record_open))
+            case Store(wrap=False):
+                self.temporary(self.call(element_set, *map(self.use, stmt.args)), "unused")
+            case AddTo(wrap=False):
+                self.temporary(self.call(element_add, *map(self.use, stmt.args)), "unused")
             case Store():
                 self.store(stmt)
             case AddTo():
@@ -241,6 +268,20 @@ class _Emitter:
                 return self.apply(callee, args, keywords)
             case Cast():
                 return self.use(args[0])
+            case ShadowLike(owned):
+                return self.call(gradient_like, self.use(args[0])) if owned else self.call(shadow_like, *map(self.use, args))
+            case PrivateCopy():
+                return self.call(private_copy, self.use(args[0]))
+            case Slab(of):
+                return self.call(record_slab(numba_type(of)), *map(self.use, args))
+            case Extend(of):
+                return self.call(record_extend(numba_type(of)), *map(self.use, args))
+            case Get():
+                return self.call(record_get(numba_type(stmt.result.type)), *map(self.use, args))
+            case View("cast"):
+                return self.call(retype(numba_type(stmt.result.type)), self.use(args[0]))
+            case Load(wrap=False):
+                return self.call(element_get, *map(self.use, args))
             case Load():
                 return nir.Expr.getitem(self.use(args[0]), self.index(args[1:]), self.loc)
             case View(kind, spec):
@@ -272,6 +313,8 @@ class _Emitter:
                 return nir.Expr.unary(obj, self.use(args[0]), self.loc)
             if obj is operator.getitem:
                 return nir.Expr.getitem(self.use(args[0]), self.use(args[1]), self.loc)
+            if obj is ieee_divide:
+                obj = divide
             values = [self.use(a) for a in args]
             return self.call(obj, *values[:split], kws=tuple(zip(keywords, values[split:], strict=True)))
         values = [self.use(a) for a in args]
@@ -442,13 +485,7 @@ def has_leaves(t: Type) -> bool:
     """True where an argument of the type has parameters: constants of their type have none."""
     if isinstance(t, Tuple):
         return any(map(has_leaves, t.items))
-    return not isinstance(t, NoneType) and not (isinstance(t, Opaque) and _is_constant(t.payload))
-
-
-def _is_constant(payload: Any) -> bool:
-    from .._numba import types
-
-    return isinstance(payload, types.Dispatcher) or (isinstance(payload, types.Function) and payload.typing_key is not None)
+    return not isinstance(t, NoneType) and not (isinstance(t, Opaque) and t.constant)
 
 
 def _hashable(obj: Any) -> bool:

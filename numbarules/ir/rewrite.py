@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Mapping
 
-from .nodes import Const, Loc, Op, Operand, Region, Stmt, Var
-from .types import Type
+from .nodes import Cast, Const, Loc, Op, Operand, Region, Stmt, Var
+from .types import Scalar, Type
 
 __all__ = ["Builder", "Names", "defined", "free_vars", "map_region", "substitute", "substitute_stmt"]
 
@@ -45,6 +45,18 @@ class Builder:
     def one(self, op: Op, args: Iterable[Operand], type: Type, hint: str = "v") -> Var:
         """As `emit`, for an operation with one result."""
         return self.emit(op, args, type, hint=hint)[0]
+
+    def cast(self, operand: Operand, type: Type) -> Operand:
+        """`operand` converted to `type`; constants are converted here."""
+        if operand.type == type:
+            return operand
+        if isinstance(operand, Const) and isinstance(operand.value, int | float) and isinstance(type, Scalar) and type.kind.startswith("float"):
+            return Const(type, float(operand.value))
+        return self.one(Cast(), [operand], type, "cast")
+
+    def emit_alias(self, name: Var, value: Operand) -> None:
+        """Makes `name`, a variable that stands for something already, a name for `value`."""
+        self.body.append(Stmt(Cast(), (value,), (name,), (), self.loc))
 
     def child(self) -> Builder:
         """A builder for a region inside this one."""

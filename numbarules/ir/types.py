@@ -82,10 +82,11 @@ class NoneType:
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """A type that only the back end knows; `payload` is its own type object."""
+    """A type that only the back end knows; `payload` is its own type object. `constant`: it has one value, a function for example."""
 
     name: str
     payload: Hashable = None
+    constant: bool = False
 
     def __str__(self) -> str:
         return f"<{self.name}>"

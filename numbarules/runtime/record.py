@@ -38,6 +38,7 @@ __all__ = [
     "MAX_DEPTH",
     "record_close",
     "record_enter",
+    "record_extend",
     "record_get",
     "record_leave",
     "record_open",
@@ -104,6 +105,24 @@ def record_slab(numba_type: Any) -> Intrinsic:
         return signature(types.voidptr, types.voidptr, types.int64), codegen
 
     return slab
+
+
+@cache
+def record_extend(numba_type: Any) -> Intrinsic:
+    """The intrinsic `(record, slab, old, new)` that reserves room for `new` values and copies the first `old` there. Raises MemoryError."""
+
+    @intrinsic
+    def extend(typingctx: Any, record: Any, slab: Any, old: Any, new: Any) -> Typed:
+        def codegen(context: Context, builder: Builder, sig: Signature, args: Any) -> Value:
+            record, slab, old, new = args
+            itemsize = i64(context.get_abi_sizeof(context.get_data_type(numba_type)))
+            fresh = reserve(context, builder, record, builder.mul(new, itemsize))
+            cgutils.raw_memcpy(builder, fresh, slab, builder.mul(old, itemsize), 1)
+            return fresh
+
+        return signature(types.voidptr, types.voidptr, types.voidptr, types.int64, types.int64), codegen
+
+    return extend
 
 
 @intrinsic

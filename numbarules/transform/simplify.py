@@ -6,9 +6,9 @@ import operator
 from collections.abc import Iterable
 
 from ..analysis.effects import effects
-from ..ir.nodes import UNDEFINED, Apply, Cast, Const, For, Function, If, Named, Operand, Region, Stmt, Var, While, const
+from ..ir.nodes import UNDEFINED, Apply, Cast, Const, For, Function, If, Item, MakeTuple, Named, Operand, Region, Stmt, Var, While, const
 from ..ir.rewrite import Builder, Names, _get
-from ..ir.types import BOOL, INT64, Scalar, is_integer
+from ..ir.types import BOOL, INT64, Scalar, Tuple, is_integer
 
 __all__ = ["eliminate_dead", "propagate", "simplify"]
 
@@ -35,6 +35,7 @@ _FOLD = {operator.add, operator.sub, operator.mul, operator.lt, operator.le, ope
 class _Propagate:
     def __init__(self, names: Names) -> None:
         self.names = names
+        self.tuples: dict[Operand, tuple[Operand, ...]] = {}
 
     def region(self, region: Region, env: dict[Var, Operand]) -> Region:
         b = Builder(self.names)
@@ -55,7 +56,12 @@ class _Propagate:
                         return False
                 case Apply(Named(fn)) if (folded := _fold(fn, args, stmt)) is not None:
                     env[stmt.result] = folded
-                case Cast() if args[0].type == stmt.result.type:
+                case Item(index) if isinstance(args[0], Var) and args[0] in self.tuples:
+                    env[stmt.result] = self.tuples[args[0]][index]
+                case MakeTuple():
+                    self.tuples[stmt.result] = args
+                    b.add(Stmt(stmt.op, args, stmt.results, (), stmt.loc))
+                case Cast() if args[0].type == stmt.result.type or (isinstance(args[0].type, Tuple) and args[0] in self.tuples):
                     env[stmt.result] = args[0]
                 case Cast() if isinstance(args[0], Const) and isinstance(args[0].value, int) and isinstance(stmt.result.type, Scalar) and stmt.result.type.kind in ("float64", "int64"):
                     value = args[0].value

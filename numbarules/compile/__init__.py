@@ -1,0 +1,1 @@
+"""From a function and argument types to compiled derivatives."""

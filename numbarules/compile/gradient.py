@@ -1,0 +1,259 @@
+"""The gradient of one function at one signature, as IR: forward sweep, reverse sweep, and the frame around them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ..analysis.activity import Activity, activity_of
+from ..analysis.alias import aliases_of, holds_memory
+from ..analysis.effects import effects
+from ..errors import AliasingError, DifferentiationError, message
+from ..ir.nodes import Apply, Const, Function, If, Named, OpenRecord, Operand, PrivateCopy, Raise, Region, ShadowLike, Stmt, Var, View
+from ..ir.rewrite import Builder, Names, substitute
+from ..ir.types import BOOL, NONE, POINTER, Array, NoneType, Opaque, Scalar, Tuple, Type, is_float, is_float_array, leaves, writable
+from ..primitives import Failure
+from ..runtime.arrays import overlaps
+from ..transform.adjoints import Adjoints, zero
+from ..transform.forward import Forward
+from ..transform.lower import Lowering, lower
+from ..transform.reverse import Reverse
+from ..transform.simplify import simplify
+from .capture import capture
+from .inline import Inliner
+from .rules import TableRules
+
+__all__ = ["Request", "gradient_function", "gradient_type"]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked for: the arguments to differentiate by, whether the value is wanted too, and the `njit` options of the primal."""
+
+    argnums: int | tuple[int, ...]
+    value: bool
+    options: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        return (self.argnums,) if isinstance(self.argnums, int) else self.argnums
+
+
+def gradient_type(t: Type) -> Type:
+    """The type of the gradient by an argument of type `t`: its own structure, None for leaves without derivative."""
+    match t:
+        case Scalar() if is_float(t):
+            return t
+        case Array(dtype, ndim, layout) if is_float(dtype):
+            return Array(dtype, ndim, "F" if layout == "F" else "C")
+        case Tuple(items, cls):
+            return Tuple(tuple(map(gradient_type, items)), cls)
+    return NONE
+
+
+def gradient_function(function: Callable[..., Any], args: tuple[Any, ...], request: Request) -> Function:
+    """The gradient of a Python function at Numba argument types."""
+    primal = capture(function, args, dict(request.options))
+    return _Gradient(primal, request, function.__name__).build()
+
+
+class _Gradient:
+    def __init__(self, primal: Function, request: Request, name: str) -> None:
+        self.primal = primal
+        self.request = request
+        self.name = name
+        self.names = Names(1_000_000)
+        self.rules = TableRules(name)
+        self.params = _by_argument(primal)
+        self.check()
+
+    # ------------------------------------------------------------------------------------------ contract
+
+    def check(self) -> None:
+        result, args = self.primal.result, self.primal.args
+        where = {"filename": self.primal.loc.filename, "line": self.primal.loc.line} if self.primal.loc else {}
+        for i in self.request.positions:
+            name, t = args[i]
+            if not any(is_float(x) or is_float_array(x) for x in leaves(t)):
+                raise DifferentiationError(
+                    message(
+                        f"`{self.name}` cannot be differentiated by its argument `{name}`",
+                        **where,  # type: ignore[arg-type]
+                        contract="an argument to differentiate by has a float scalar or a float array in it",
+                        found=f"`{name}` is of type {t}",
+                        instead=f"pass a float, or leave {i} out of `argnums`",
+                    )
+                )
+        if not is_float(result):
+            raise DifferentiationError(
+                message(
+                    f"`{self.name}` has no gradient: its result is not a real scalar",
+                    **where,  # type: ignore[arg-type]
+                    contract="`grad` and `value_and_grad` need a function that returns one float",
+                    found=f"a result of type {result}",
+                    instead="return a float, or use `numbarules.vjp`, which takes a cotangent of the result",
+                )
+            )
+
+    # ------------------------------------------------------------------------------------------ build
+
+    def build(self) -> Function:
+        b = Builder(self.names, self.primal.loc)
+        lowered = self.lowered()
+        region, activity = lowered
+        record = b.one(OpenRecord(), (), POINTER, "record")
+        region = self.isolate(region, b)
+        region, activity = self.analysed(region)
+        forward = Forward(self.names, activity, record)
+        outputs = self.shadows(region, activity, forward, b)
+        tree = forward.region(region)
+        back = Builder(self.names, self.primal.loc)
+        adj = Adjoints()
+        ended = tree.yields is None
+        if not ended:
+            (y,) = tree.yields or ()
+            if isinstance(y, Var) and activity(y):
+                adj.set(y, Const(y.type, 1.0))
+            Reverse(forward, self.rules).region(tree, adj, back)
+        result, gradient_leaves = self.gradients(region, adj, outputs, back)
+        frozen = tree.freeze()
+        body = [*b.body, *frozen.body, *back.body]
+        yields: tuple[Operand, ...] | None = None
+        if not ended:
+            yields = (*(frozen.yields or ()), *gradient_leaves) if self.request.value else tuple(gradient_leaves)
+        whole = Tuple((self.primal.result, result)) if self.request.value else result
+        out = Function(f"{self.name}_grad", self.primal.args, Region(region.params, tuple(body), yields), whole, self.primal.loc, self.primal.flags)
+        return simplify(out, self.names)
+
+    def lowered(self) -> tuple[Region, Activity]:
+        """The primal with what a derivative passes through brought down to scalars, loops and array elements."""
+        region = simplify(self.primal, self.names).region
+        for _ in range(100):
+            region, activity = self.analysed(region)
+            asks = Lowering(
+                active=lambda s: any(activity(r) for r in s.results) or any(activity(s.args[i]) for i in effects(s).writes) or (not s.results or effects(s).opaque) and any(map(activity, s.args)),
+                may_alias=lambda x, y: activity.aliases.of(x) is not None and activity.aliases.of(x) is activity.aliases.of(y),
+                inline=lambda s: self.inline(s, activity),
+            )
+            region, changed = lower(region, self.names, asks)
+            if not changed:
+                return region, activity
+            region = simplify(Function("", (), region, NONE), self.names).region
+        raise AssertionError("lowering does not end")
+
+    def inline(self, stmt: Stmt, activity: Activity) -> Any:
+        e = effects(stmt)
+        touched = list(stmt.results) + [a for a in stmt.args if holds_memory(a.type) and (e.opaque or e.writes)]
+        if not any(map(activity, touched)):
+            return None
+        entry = self.rules.entry(stmt)
+        if entry is not None and entry.kind in ("scalar", "non_differentiable"):
+            return None
+        return Inliner(dict(self.request.options))(stmt)
+
+    def analysed(self, region: Region) -> tuple[Region, Activity]:
+        aliases = aliases_of(region)
+        inputs = [p for i in self.request.positions for p in self.leaf_params(region, i) if is_float(p.type) or is_float_array(p.type)]
+        return region, activity_of(region, aliases, inputs, region.yields or (), self.rules.differentiable)
+
+    def leaf_params(self, region: Region, i: int) -> list[Var]:
+        """The parameters that are leaves of argument `i`."""
+        start, stop = self.params[i]
+        return list(region.params[start:stop])
+
+    # ------------------------------------------------------------------------------------------ the frame
+
+    def isolate(self, region: Region, b: Builder) -> Region:
+        """Copies the arguments that are written into, so that the caller's stay as they were; refuses overlapping ones."""
+        aliases = aliases_of(region)
+        arrays = [p for p in region.params if isinstance(p.type, Array)]
+        written = [p for p in arrays if aliases.written(p)]
+        env: dict[Var, Operand] = {}
+        for p in written:
+            for q in arrays:
+                if q is not p and (q not in written or arrays.index(q) > arrays.index(p)):
+                    self.refuse_overlap(p, q, b)
+        for p in written:
+            assert isinstance(p.type, Array)
+            copy = b.one(PrivateCopy(), [p], writable(p.type), p.name)
+            env[p] = copy if copy.type == p.type else b.one(View("cast"), [copy], p.type, p.name)
+        if not env:
+            return region
+        inner = substitute(Region((), region.body, region.yields), env, self.names)
+        return Region(region.params, inner.body, inner.yields)
+
+    def refuse_overlap(self, p: Var, q: Var, b: Builder) -> None:
+        names = [v.name.split(".")[0] for v in (p, q)]
+        text = message(
+            f"arguments `{names[0]}` and `{names[1]}` of `{self.name}` overlap in memory",
+            contract=f"an argument that the function writes into (`{names[0]}`) shares no memory with another one",
+            instead=f"pass a copy of `{names[1]}`",
+        )
+        shared = b.one(Apply(Named(overlaps)), [p, q], BOOL, "overlap")
+        fail = b.child()
+        fail.add(Stmt(Raise(Failure(AliasingError, text)), (), (), (), b.loc))
+        b.add(Stmt(If(), (shared,), (), (fail.region((), None), b.child().region()), b.loc))
+
+    def shadows(self, region: Region, activity: Activity, forward: Forward, b: Builder) -> dict[Var, Var]:
+        """Makes the shadows of array arguments; returns those that become gradients, by parameter."""
+        copies = {s.args[0]: s.results[0] for s in b.body if isinstance(s.op, PrivateCopy)}
+        casts = {s.args[0]: s.results[0] for s in b.body if isinstance(s.op, View) and s.op.kind == "cast"}
+        wanted = {p for i in self.request.positions for p in self.leaf_params(region, i) if is_float_array(p.type)}
+        out: dict[Var, Var] = {}
+        for p in region.params:
+            if not is_float_array(p.type):
+                continue
+            assert isinstance(p.type, Array)
+            used: Any = copies.get(p, p)
+            used = casts.get(used, used)
+            if p in wanted:
+                t = gradient_type(p.type)
+                out[p] = b.one(ShadowLike(owned=True), [p], t, f"{p.name.split('.')[0]}_bar")
+                inside = writable(p.type)
+                shadow = out[p] if inside == t else b.one(View("cast"), [out[p]], inside, "shadow")
+                forward.shadows[p] = forward.shadows[used] = shadow
+            elif activity(used):
+                forward.shadows[p] = forward.shadows[used] = b.one(ShadowLike(), [forward.record, p], writable(p.type), "shadow")
+        return out
+
+    def gradients(self, region: Region, adj: Adjoints, outputs: dict[Var, Var], b: Builder) -> tuple[Type, list[Operand]]:
+        """The type of the gradient and its leaves."""
+        found: list[Operand] = []
+        result: list[Type] = []
+        for i in self.request.positions:
+            params = iter(self.leaf_params(region, i))
+
+            def leaf(t: Type) -> None:
+                if isinstance(t, Tuple):
+                    for item in t.items:
+                        leaf(item)
+                elif isinstance(t, NoneType) or isinstance(t, Opaque) and t.constant:
+                    found.append(Const(NONE, None))
+                else:
+                    p = next(params)
+                    if p in outputs:
+                        found.append(outputs[p])
+                    elif is_float(t):
+                        found.append(adj.get(p) or zero(t))
+                    else:
+                        found.append(Const(NONE, None))
+
+            leaf(self.primal.args[i][1])
+            result.append(gradient_type(self.primal.args[i][1]))
+        if isinstance(self.request.argnums, int):
+            return result[0], found
+        return Tuple(tuple(result)), found
+
+
+def _by_argument(function: Function) -> list[tuple[int, int]]:
+    """For each argument the range of its leaves among the parameters."""
+    out: list[tuple[int, int]] = []
+    start = 0
+    for _, t in function.args:
+        n = sum(1 for x in leaves(t) if not isinstance(x, NoneType) and not (isinstance(x, Opaque) and x.constant))
+        out.append((start, start + n))
+        start += n
+    return out
+
+

@@ -1,0 +1,113 @@
+"""The rule table, asked by the transform: what the rule of a call is at the types of this call."""
+
+from __future__ import annotations
+
+import inspect
+import operator
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from .. import library as _library  # noqa: F401  (registers the rules)
+from .._numba import numba_type, types
+from ..errors import UnsupportedError, message
+from ..ir.nodes import Apply, Attribute, Const, Function, Method, Named, Operand, Raw, Stmt
+from ..ir.types import Array, Scalar, Type, is_float
+from ..rules.table import Entry, table
+from .capture import capture
+
+__all__ = ["ScalarPartial", "TableRules", "argument_type", "describe"]
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarPartial:
+    """A partial derivative as IR."""
+
+    function: Function
+    guarded: bool
+
+
+def argument_type(operand: Operand) -> Any:
+    """The Numba type of an operand, a literal one where its value is known."""
+    if isinstance(operand, Const) and isinstance(operand.value, bool | int | str) and not (isinstance(operand.type, Scalar) and is_float(operand.type)):
+        return types.literal(operand.value)
+    return numba_type(operand.type)
+
+
+class TableRules:
+    """The rules for one compiled gradient. `name` is the user's function, for errors."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._found: dict[int, Entry | None] = {}
+
+    def entry(self, stmt: Stmt) -> Entry | None:
+        """The entry that answers for a call of a Python function."""
+        if not isinstance(stmt.op, Apply) or not isinstance(stmt.op.callee, Named):
+            return None
+        try:
+            args = tuple(argument_type(a) for a in stmt.args)
+        except NotImplementedError:
+            return None
+        return table.lookup(stmt.op.callee.obj, args).entry
+
+    def differentiable(self, stmt: Stmt) -> bool:
+        """False for calls that no derivative passes through, whatever their types."""
+        entry = self.entry(stmt)
+        return not (entry is not None and entry.kind == "non_differentiable")
+
+    def partials(self, stmt: Stmt) -> tuple[ScalarPartial | None, ...] | None:
+        entry = self.entry(stmt)
+        if entry is None or entry.kind not in ("scalar", "non_differentiable"):
+            return None
+        if entry.kind == "non_differentiable":
+            return (None,) * len(stmt.args)
+        y = numba_type(stmt.result.type)
+        args = tuple(types.unliteral(numba_type(a.type)) for a in stmt.args)
+        rule: Any = entry.payload
+        out: list[ScalarPartial | None] = []
+        for i, _ in enumerate(stmt.args):
+            partial = rule.partials[i] if i < len(rule.partials) else None
+            guard = bool(rule.guard[i]) if i < len(rule.guard) else False
+            if partial is None or not is_float(stmt.args[i].type):
+                out.append(None)
+                continue
+            given = len(inspect.signature(partial).parameters) - 1
+            out.append(ScalarPartial(capture(partial, (y, *args[:given]), {"error_model": "numpy"}), guard))
+        return tuple(out)
+
+    def refuse(self, stmt: Stmt) -> NoReturn:
+        what, instead = describe(stmt)
+        raise UnsupportedError(
+            message(
+                f"{what} is not supported where a derivative passes through it, in `{self.name}`",
+                filename=stmt.loc.filename if stmt.loc else None,
+                line=stmt.loc.line if stmt.loc else None,
+                found="arguments of types " + ", ".join(str(a.type) for a in stmt.args),
+                instead=instead,
+            )
+        )
+
+
+def describe(stmt: Stmt) -> tuple[str, str]:
+    """What a statement is in the user's words, and what to write in its place."""
+    match stmt.op:
+        case Apply(Named(obj)) if obj is operator.getitem or obj is operator.setitem:
+            return "indexing by this index", "index with integers and slices, in a loop over `range` where needed"
+        case Apply(Named(obj)):
+            name = str(Named(obj)).removeprefix("operator.")
+            args = ", ".join(_pattern(a.type) for a in stmt.args)
+            return f"a call of `{name}`", f"register a rule, `@numbarules.rrule({name})` for ({args}), or write the computation with loops over array elements"
+        case Apply(Method(name)):
+            return f"the method `.{name}()`", "write it with a loop over array elements, or use the NumPy function of that name"
+        case Apply(Attribute(name)):
+            return f"the attribute `.{name}`", "pass what it holds as an argument of its own"
+        case Raw(payload):
+            kind = getattr(payload, "op", type(payload).__name__)
+            return f"the construct `{kind}`", "keep floats in arrays and tuples; lists, dictionaries and sets may hold what no derivative passes through"
+    return f"the operation `{type(stmt.op).__name__.lower()}`", "write it with scalars and array elements"
+
+
+def _pattern(t: Type) -> str:
+    if isinstance(t, Array):
+        return f"{'Vector' if t.ndim == 1 else 'Matrix' if t.ndim == 2 else 'Array'}"
+    return str(t)

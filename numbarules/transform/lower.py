@@ -1,0 +1,215 @@
+"""Calls replaced by what they do, where a derivative passes through: inlined functions, and array arithmetic as loops.
+
+Array expressions become one loop over the elements, as Numba's own fusion would make of them: an operand that is used
+once, in the same run of pure statements, is computed inside the loop and never becomes an array.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+from ..analysis.effects import effects
+from ..ir.nodes import Apply, Const, Function, Item, MakeTuple, Method, Named, Operand, Region, Stmt, Var
+from ..ir.rewrite import Builder, Names, substitute
+from ..ir.types import Array, NoneType, Opaque, Scalar, Tuple, Type
+from ..primitives import assign
+from .elementwise import Expression, expand_assign, expand_new, is_elementwise, scalar_function
+
+__all__ = ["Lowering", "inline_call", "lower"]
+
+
+@dataclass(frozen=True, slots=True)
+class Lowering:
+    """What `lower` asks: whether a derivative passes through a statement, and for a call the function to put in its place.
+
+    `inline(stmt)` gives a function and, for each of its parameters' arguments, the operand to pass; None leaves the call.
+    """
+
+    active: Callable[[Stmt], bool]
+    may_alias: Callable[[Operand, Operand], bool]
+    inline: Callable[[Stmt], tuple[Function, tuple[Operand | None, ...]] | None]
+
+
+def lower(region: Region, names: Names, asks: Lowering) -> tuple[Region, bool]:
+    """The region with its active calls lowered one level, and whether anything changed."""
+    worker = _Lower(names, asks)
+    out = worker.region(region)
+    return out, worker.changed
+
+
+class _Lower:
+    def __init__(self, names: Names, asks: Lowering) -> None:
+        self.names = names
+        self.asks = asks
+        self.changed = False
+
+    def region(self, region: Region) -> Region:
+        b = Builder(self.names)
+        uses = _uses(region)
+        pending: dict[Var, tuple[Stmt, Expression]] = {}
+        ended = False
+        for stmt in region.body:
+            b.loc = stmt.loc
+            if is_elementwise(stmt) and self.fusible(stmt, pending):
+                pending[stmt.result] = (stmt, self.expression(stmt, pending, uses))
+                continue
+            e = effects(stmt)
+            if stmt.regions or e.writes or e.opaque or e.may_raise and stmt.regions:
+                keep = self.consumed(stmt, pending)
+                self.flush(pending, b, keep)
+            else:
+                for a in _reads(stmt):
+                    self.materialise(a, pending, b)
+            if self.statement(stmt, b, pending, uses):
+                ended = True
+                break
+        if not ended:
+            self.flush(pending, b, set())
+        return b.region(region.params, None if ended or region.yields is None else region.yields)
+
+    # ------------------------------------------------------------------------------------------ fusion
+
+    def fusible(self, stmt: Stmt, pending: dict[Var, tuple[Stmt, Expression]]) -> bool:
+        return self.asks.active(stmt) or any(isinstance(a, Var) and a in pending for a in stmt.args)
+
+    def expression(self, stmt: Stmt, pending: dict[Var, tuple[Stmt, Expression]], uses: Counter[Var]) -> Expression:
+        """The expression tree of an elementwise call; operands that are pending and used nowhere else become subtrees."""
+        args: list[Expression | Operand] = []
+        for a in stmt.args:
+            if isinstance(a, Var) and a in pending and uses[a] == 1:
+                args.append(pending.pop(a)[1])
+            else:
+                args.append(a)
+        return Expression(scalar_function(stmt), tuple(args), stmt.result.type, stmt.loc)  # type: ignore[arg-type]
+
+    def materialise(self, v: Operand, pending: dict[Var, tuple[Stmt, Expression]], b: Builder) -> None:
+        if isinstance(v, Var) and v in pending:
+            stmt, expression = pending.pop(v)
+            for leaf in expression.leaves():
+                self.materialise(leaf, pending, b)
+            if not self.asks.active(stmt) and all(not isinstance(a, Expression) for a in expression.args):
+                b.add(stmt)
+                return
+            self.changed = True
+            expand_new(expression, stmt.result, b)
+
+    def flush(self, pending: dict[Var, tuple[Stmt, Expression]], b: Builder, keep: set[Var]) -> None:
+        for v in list(pending):
+            if v in pending and v not in keep:
+                self.materialise(v, pending, b)
+
+    def consumed(self, stmt: Stmt, pending: dict[Var, tuple[Stmt, Expression]]) -> set[Var]:
+        """The pending operand that an assignment takes in without an array of its own."""
+        if self.is_assignment(stmt) and isinstance(stmt.args[1], Var) and stmt.args[1] in pending and self.asks.active(stmt):
+            _, expression = pending[stmt.args[1]]
+            if not any(self.may_alias(leaf, stmt.args[0]) for leaf in expression.leaves()):
+                return {stmt.args[1]}
+        return set()
+
+    def may_alias(self, leaf: Operand, target: Operand) -> bool:
+        return isinstance(leaf.type, Array) and self.asks.may_alias(leaf, target)
+
+    def is_assignment(self, stmt: Stmt) -> bool:
+        return isinstance(stmt.op, Apply) and isinstance(stmt.op.callee, Named) and (stmt.op.callee.obj is assign or stmt.op.callee.obj in _INPLACE) and isinstance(stmt.args[0].type, Array)
+
+    # ------------------------------------------------------------------------------------------ statements
+
+    def statement(self, stmt: Stmt, b: Builder, pending: dict[Var, tuple[Stmt, Expression]], uses: Counter[Var]) -> bool:
+        """Emits a statement, lowered; True where control cannot get past it."""
+        if stmt.regions:
+            b.add(Stmt(stmt.op, stmt.args, stmt.results, tuple(map(self.region, stmt.regions)), stmt.loc))
+            return False
+        if not isinstance(stmt.op, Apply):
+            b.add(stmt)
+            return False
+        if self.is_assignment(stmt) and self.asks.active(stmt) and isinstance(stmt.args[1].type, Array | Scalar):
+            source: Expression | Operand = stmt.args[1]
+            if isinstance(source, Var) and source in pending:
+                source = pending.pop(source)[1]
+            elif isinstance(source.type, Array) and source is not stmt.args[0] and self.asks.may_alias(source, stmt.args[0]) and self._is_assign(stmt):
+                source = b.one(Apply(Method("copy")), [source], _owned(source.type), "copy")
+            self.changed = True
+            expand_assign(stmt, source, b)
+            if stmt.results:
+                b.emit_alias(stmt.result, stmt.args[0])
+            return False
+        found = self.asks.inline(stmt)
+        if found is None:
+            b.add(stmt)
+            return False
+        self.changed = True
+        return inline_call(stmt, *found, b)
+
+    def _is_assign(self, stmt: Stmt) -> bool:
+        return isinstance(stmt.op, Apply) and isinstance(stmt.op.callee, Named) and stmt.op.callee.obj is assign
+
+
+_INPLACE = {getattr(operator, "i" + n) for n in "add sub mul truediv floordiv mod pow".split()}
+
+
+def _owned(t: Type) -> Array:
+    assert isinstance(t, Array)
+    return Array(t.dtype, t.ndim, "F" if t.layout == "F" else "C")
+
+
+def _uses(region: Region) -> Counter[Var]:
+    count: Counter[Var] = Counter()
+
+    def visit(r: Region) -> None:
+        for s in r.body:
+            count.update(a for a in s.args if isinstance(a, Var))
+            for inner in s.regions:
+                visit(inner)
+        count.update(y for y in r.yields or () if isinstance(y, Var))
+
+    visit(region)
+    return count
+
+
+def _reads(stmt: Stmt) -> list[Operand]:
+    return list(stmt.args)
+
+
+def inline_call(stmt: Stmt, function: Function, args: tuple[Operand | None, ...], b: Builder) -> bool:
+    """Splices a function's body in place of a call; True where the function never returns."""
+    env: dict[Var, Operand] = {}
+    params = iter(function.region.params)
+
+    def spread(operand: Operand, t: Type) -> None:
+        if isinstance(t, Tuple):
+            for i, item in enumerate(t.items):
+                if _has_params(item):
+                    spread(b.one(Item(i), [operand], item, "item"), item)
+        elif _has_params(t):
+            param = next(params)
+            env[param] = operand if operand.type == param.type else b.cast(operand, param.type)
+
+    for (_, t), operand in zip(function.args, args, strict=True):
+        if operand is not None:
+            spread(operand, t)
+    body = substitute(Region((), function.region.body, function.region.yields), env, b.names)
+    b.body.extend(body.body)
+    if body.yields is None:
+        return True
+    if stmt.results:
+        leaves = iter(body.yields)
+
+        def build(t: Type) -> Operand:
+            if isinstance(t, Tuple):
+                return b.one(MakeTuple(), [build(i) for i in t.items], t, "tuple")
+            return next(leaves, Const(t, None))
+
+        b.emit_alias(stmt.result, build(function.result))
+    return False
+
+
+def _has_params(t: Type) -> bool:
+    if isinstance(t, Tuple):
+        return any(map(_has_params, t.items))
+    return not isinstance(t, NoneType) and not (isinstance(t, Opaque) and t.constant)
+
+
