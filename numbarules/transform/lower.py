@@ -17,6 +17,7 @@ from ..ir.nodes import Apply, Const, Function, Item, MakeTuple, Method, Named, O
 from ..ir.rewrite import Builder, Names, substitute
 from ..ir.types import Array, NoneType, Opaque, Scalar, Tuple, Type
 from ..primitives import assign
+from .shaping import reshape_moves
 from .elementwise import Expression, expand_assign, expand_new, is_elementwise, scalar_function
 
 __all__ = ["Lowering", "inline_call", "lower"]
@@ -136,6 +137,9 @@ class _Lower:
             expand_assign(stmt, source, b)
             if stmt.results:
                 b.emit_alias(stmt.result, stmt.args[0])
+            return False
+        if self.asks.active(stmt) and reshape_moves(stmt, b):
+            self.changed = True
             return False
         found = self.asks.inline(stmt)
         if found is None:

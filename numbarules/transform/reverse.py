@@ -6,7 +6,9 @@ import operator
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from ..ir.nodes import AddTo, Apply, Cast, Const, Extend, For, Function, Get, If, Load, Named, Operand, Put, Region, Retain, Rule, Slab, Stmt, Store, Var, While, const
+from ..analysis.alias import holds_memory
+from ..analysis.effects import effects
+from ..ir.nodes import AddTo, Alloc, Apply, Cast, Const, Extend, For, Function, Get, If, Load, Named, Operand, Put, Raise, Region, Retain, Rule, Shape, Slab, Stmt, Store, Var, View, While, const
 from ..ir.rewrite import Builder, free_vars, substitute
 from ..ir.types import BOOL, INT64, POINTER, Array, Pointer, is_float
 from .adjoints import Adjoints, cast, zero
@@ -78,6 +80,7 @@ class Reverse:
 
     def plain(self, stmt: Stmt, adj: Adjoints, b: Builder) -> None:
         """A scalar function: each argument gets the cotangent times its partial derivative."""
+        self.fence(stmt)
         if len(stmt.results) != 1 or not is_float(stmt.results[0].type) or not self.active(stmt.results[0]):
             return
         y = stmt.result
@@ -95,6 +98,20 @@ class Reverse:
         for arg, value in zip(stmt.args, contributions, strict=True):
             if self.active(arg):
                 adj.add(arg, value, b)
+
+    def fence(self, stmt: Stmt) -> None:
+        """Refuses what a derivative passes through and has no row: the one place where that is decided."""
+        match stmt.op:
+            case Raise() | Shape() | View() | Alloc():
+                return
+            case Apply() if len(stmt.results) == 1 and is_float(stmt.results[0].type) and all(not holds_memory(a.type) for a in stmt.args):
+                return
+        e = effects(stmt)
+        touched = [*stmt.results, *(stmt.args[i] for i in e.writes)]
+        if e.opaque:
+            touched += [a for a in stmt.args if holds_memory(a.type)]
+        if any(map(self.active, touched)):
+            self.rules.refuse(stmt)
 
     def partials(self, stmt: Stmt, ybar: Operand, b: Builder) -> list[Operand | None]:
         found = self.rules.partials(stmt)
@@ -413,8 +430,6 @@ class Reverse:
 
     def retained(self, v: Var) -> bool:
         """True for values whose memory must be kept alive when they are written down; shadows live in the record."""
-        from ..analysis.alias import holds_memory
-
         return holds_memory(v.type) and v not in self.shadow_vars()
 
     def shadow_vars(self) -> set[Operand]:

@@ -49,5 +49,8 @@ class Tree:
         """The variables defined at this level, with the node that makes them; None for parameters."""
         out: dict[Var, Node | None] = dict.fromkeys(self.params)
         for node in self.nodes:
+            for stmt in (*node.before, *node.after):
+                added = Node(stmt.op, list(stmt.args), list(stmt.results), [], None)
+                out.update(dict.fromkeys(stmt.results, added))
             out.update(dict.fromkeys(node.results, node))
         return out
