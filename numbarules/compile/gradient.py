@@ -66,6 +66,7 @@ class _Gradient:
         self.names = Names(1_000_000)
         self.rules = TableRules(name)
         self.params = _by_argument(primal)
+        self.inside: dict[Var, Var] = {}  # the private copies that the sweeps work on, by parameter
         self.check()
 
     # ------------------------------------------------------------------------------------------ contract
@@ -154,7 +155,7 @@ class _Gradient:
 
     def analysed(self, region: Region) -> tuple[Region, Activity]:
         aliases = aliases_of(region)
-        inputs = [p for i in self.request.positions for p in self.leaf_params(region, i) if is_float(p.type) or is_float_array(p.type)]
+        inputs = [self.inside.get(p, p) for i in self.request.positions for p in self.leaf_params(region, i) if is_float(p.type) or is_float_array(p.type)]
         return region, activity_of(region, aliases, inputs, region.yields or (), self.rules.differentiable)
 
     def leaf_params(self, region: Region, i: int) -> list[Var]:
@@ -177,7 +178,7 @@ class _Gradient:
         for p in written:
             assert isinstance(p.type, Array)
             copy = b.one(PrivateCopy(), [p], writable(p.type), p.name)
-            env[p] = copy if copy.type == p.type else b.one(View("cast"), [copy], p.type, p.name)
+            env[p] = self.inside[p] = copy if copy.type == p.type else b.one(View("cast"), [copy], p.type, p.name)
         if not env:
             return region
         inner = substitute(Region((), region.body, region.yields), env, self.names)
@@ -197,16 +198,13 @@ class _Gradient:
 
     def shadows(self, region: Region, activity: Activity, forward: Forward, b: Builder) -> dict[Var, Var]:
         """Makes the shadows of array arguments; returns those that become gradients, by parameter."""
-        copies = {s.args[0]: s.results[0] for s in b.body if isinstance(s.op, PrivateCopy)}
-        casts = {s.args[0]: s.results[0] for s in b.body if isinstance(s.op, View) and s.op.kind == "cast"}
         wanted = {p for i in self.request.positions for p in self.leaf_params(region, i) if is_float_array(p.type)}
         out: dict[Var, Var] = {}
         for p in region.params:
             if not is_float_array(p.type):
                 continue
             assert isinstance(p.type, Array)
-            used: Any = copies.get(p, p)
-            used = casts.get(used, used)
+            used = self.inside.get(p, p)
             if p in wanted:
                 t = gradient_type(p.type)
                 out[p] = b.one(ShadowLike(owned=True), [p], t, f"{p.name.split('.')[0]}_bar")

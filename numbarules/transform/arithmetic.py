@@ -5,11 +5,11 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 
-from ..ir.nodes import Apply, Const, Named, Operand, Stmt, const
+from ..ir.nodes import Apply, Const, If, Named, Operand, Stmt, const
 from ..ir.rewrite import Builder
-from ..ir.types import INT64, Type, is_float
+from ..ir.types import BOOL, INT64, Type, is_float
 from ..primitives import ieee_divide
-from .adjoints import cast
+from .adjoints import cast, zero
 
 __all__ = ["ARITHMETIC"]
 
@@ -47,12 +47,20 @@ def _mul(stmt: Stmt, ybar: Operand, b: Builder) -> Contributions:
 
 
 def _truediv(stmt: Stmt, ybar: Operand, b: Builder) -> Contributions:
-    """y = u / v:  ubar = ybar / v,  vbar = -ubar * y."""
+    """y = u / v:  ubar = ybar / v,  vbar = -ubar * y; an exactly zero cotangent gives zeros, also where v is 0 or y infinite."""
     u, v = stmt.args
     t = stmt.result.type
-    ubar = div(ybar, v, t, b)
-    vbar = neg(mul(ubar, stmt.result, t, b), b) if is_float(v.type) else None
-    return [ubar, vbar]
+    if isinstance(v, Const) and v.value:
+        return [div(ybar, v, t, b), None]
+    inner = b.child()
+    ubar = div(ybar, v, t, inner)
+    values: list[Operand] = [ubar]
+    if is_float(v.type):
+        values.append(neg(mul(ubar, stmt.result, t, inner), inner))
+    test = b.one(Apply(Named(operator.ne)), [ybar, zero(t)], BOOL, "nonzero")
+    results = tuple(b.names.var(t, "d") for _ in values)
+    b.add(Stmt(If(), (test,), results, (inner.region((), values), b.child().region((), [zero(t) for _ in values])), b.loc))
+    return [results[0], results[1] if len(results) > 1 else None]
 
 
 def _neg(stmt: Stmt, ybar: Operand, b: Builder) -> Contributions:

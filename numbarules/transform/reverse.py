@@ -270,7 +270,7 @@ class Reverse:
         inner, env = b.child(), Adjoints()
         carried: list[tuple[int, Var]] = []
         for j, p in enumerate(region.params[skip:]):
-            if is_float(p.type) and self.active(p):
+            if is_float(p.type) and (self.active(p) or self.active(stmt.results[j])):
                 bar = self.names.var(p.type, f"d_{p.name}")
                 carried.append((j, bar))
         outer = [v for v in free_vars(region) if is_float(v.type) and self.active(v)]
