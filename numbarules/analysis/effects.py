@@ -15,17 +15,20 @@ from ..ir.nodes import (
     Alloc,
     Apply,
     Attribute,
+    Call,
     Cast,
     CloseRecord,
     Extend,
     For,
     Get,
     If,
+    Invoke,
     Item,
     Load,
     MakeTuple,
     Method,
     Named,
+    Offset,
     OpenRecord,
     PrivateCopy,
     Put,
@@ -93,8 +96,12 @@ def effects(stmt: Stmt) -> Effects:
             return READS
         case Put():
             return Effects(writes=(0,))
-        case OpenRecord():
+        case OpenRecord() | Offset():
             return PURE
+        case Call(writes=writes):
+            return Effects(reads=True, writes=writes, may_raise=True, aliases=True)
+        case Invoke():
+            return Effects(reads=True, opaque=True, may_raise=True, aliases=True)
         case Retain() | CloseRecord():
             return Effects(writes=(0,))
         case Raise():
@@ -176,7 +183,7 @@ _CHEAP = {getattr(operator, n) for n in "add sub mul neg pos lt le gt ge eq ne a
 def is_cheap(stmt: Stmt) -> bool:
     """True for scalar operations that cost less to repeat than to write down and read back."""
     match stmt.op:
-        case Cast() | Shape() | View() | MakeTuple() | Item() | Load():
+        case Cast() | Shape() | View() | Offset() | MakeTuple() | Item() | Load():
             return True
         case Apply(Named(obj)):
             if not _hashable(obj) or not _scalars(stmt):

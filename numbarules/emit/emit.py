@@ -27,11 +27,13 @@ from ..ir.nodes import (
     Function,
     Get,
     If,
+    Invoke,
     Item,
     Load,
     MakeTuple,
     Method,
     Named,
+    Offset,
     OpenRecord,
     Operand,
     PrivateCopy,
@@ -54,7 +56,7 @@ from ..primitives import Failure, assign, ieee_divide
 from ..runtime.arrays import element_add, element_get, element_set, gradient_like, private_copy, retype, shadow_like
 from ..runtime.arrays import ieee_divide as divide
 from ..runtime.lowering import RecordLower
-from ..runtime.record import record_extend, record_get, record_open, record_put, record_retain, record_slab
+from ..runtime.record import record_extend, record_get, record_offset, record_open, record_put, record_retain, record_slab
 
 __all__ = ["Generated", "emit"]
 
@@ -231,6 +233,10 @@ class _Emitter:
                     self.set(stmt.result, renamed)
                 else:
                     self.block.append(renamed)
+            case Invoke(_, callee):
+                packed = self.temporary(self.call(callee, *map(self.use, stmt.args)), "packed")
+                for i, result in enumerate(stmt.results):
+                    self.set(result, nir.Expr.static_getitem(packed, i, None, self.loc))
             case Put():
                 self.temporary(self.call(record_put, *map(self.use, stmt.args)), "unused")
             case Retain():
@@ -276,6 +282,8 @@ class _Emitter:
                 return self.call(record_slab(numba_type(of)), *map(self.use, args))
             case Extend(of):
                 return self.call(record_extend(numba_type(of)), *map(self.use, args))
+            case Offset(distance):
+                return self.call(record_offset, self.use(args[0]), self.constant(Const(INT64, distance)))
             case Get():
                 return self.call(record_get(numba_type(stmt.result.type)), *map(self.use, args))
             case View("cast"):

@@ -23,6 +23,7 @@ __all__ = [
     "Alloc",
     "Apply",
     "Attribute",
+    "Call",
     "Cast",
     "CloseRecord",
     "Const",
@@ -31,12 +32,14 @@ __all__ = [
     "Function",
     "Get",
     "If",
+    "Invoke",
     "Item",
     "Load",
     "Loc",
     "MakeTuple",
     "Method",
     "Named",
+    "Offset",
     "Op",
     "OpenRecord",
     "Operand",
@@ -302,6 +305,33 @@ class CloseRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class Call:
+    """A call of a function that is differentiated on its own, once for all its calls. args and results are leaves.
+
+    `unit` knows the function; `writes` are the positions of the arguments that it may write into.
+    """
+
+    name: str
+    unit: object
+    writes: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Invoke:
+    """A call of generated code (the forward or reverse half of a `Call`) that returns a tuple of the results."""
+
+    name: str
+    callee: object
+
+
+@dataclass(frozen=True, slots=True)
+class Offset:
+    """args (address,): the address `bytes` further on."""
+
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Rule:
     """A call that a rule differentiates: the region is the rule's value half and yields the value and what the pullback keeps.
 
@@ -327,7 +357,7 @@ class While:
     """See the module's docstring."""
 
 
-Op = Rule | ShadowLike | PrivateCopy | Slab | Extend | Put | Get | Retain | OpenRecord | CloseRecord | Apply | Cast | Load | Store | AddTo | View | Alloc | Shape | MakeTuple | Item | Raise | Raw | If | For | While
+Op = Call | Invoke | Offset | Rule | ShadowLike | PrivateCopy | Slab | Extend | Put | Get | Retain | OpenRecord | CloseRecord | Apply | Cast | Load | Store | AddTo | View | Alloc | Shape | MakeTuple | Item | Raise | Raw | If | For | While
 
 
 # ---------------------------------------------------------------------------------------------- statements

@@ -41,6 +41,7 @@ __all__ = [
     "record_extend",
     "record_get",
     "record_leave",
+    "record_offset",
     "record_open",
     "record_put",
     "record_reserve",
@@ -105,6 +106,16 @@ def record_slab(numba_type: Any) -> Intrinsic:
         return signature(types.voidptr, types.voidptr, types.int64), codegen
 
     return slab
+
+
+@intrinsic
+def record_offset(typingctx: Any, address: Any, distance: Any) -> Typed:
+    """The address `distance` bytes behind `address`."""
+
+    def codegen(context: Context, builder: Builder, sig: Signature, args: Any) -> Value:
+        return builder.gep(args[0], [args[1]])
+
+    return signature(types.voidptr, types.voidptr, types.int64), codegen
 
 
 @cache
