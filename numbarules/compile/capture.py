@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .._numba import Dispatcher, typed_ir
+from .._numba import Dispatcher, typed_ir, types
 from ..capture.translate import translate
 from ..ir.nodes import Function
 
@@ -33,6 +33,9 @@ def capture(function: Callable[..., Any], args: tuple[Any, ...], options: Mappin
     key = (args, tuple(sorted((k, repr(v)) for k, v in options.items())))
     found = _memo.setdefault(function, {})
     if key not in found:
+        itself = _own_dispatcher(function)
+        if itself is not None:  # only a compiled function tells Numba the type of its own result
+            itself.compile(tuple(t for t in args if not isinstance(t, types.Omitted)))
         found[key] = translate(typed_ir(function, args, options), tuple(sorted(options.items(), key=lambda item: item[0])))
     return found[key]
 
@@ -51,10 +54,25 @@ def bind(function: Callable[..., Any], args: list[Any], keywords: Mapping[str, A
 
 
 def recursive(f: Any) -> bool:
-    """True for a dispatcher whose own code names it."""
-    function = python_function(f)
-    names = set(function.__code__.co_names) | set(function.__code__.co_freevars)
+    """True for a dispatcher that calls itself, through others or not."""
+    return _own_dispatcher(python_function(f)) is not None
+
+
+def _own_dispatcher(function: Callable[..., Any]) -> Any:
+    """The dispatcher by which a function calls itself, through others or not; None for a function that does not."""
+    seen: set[int] = set()
+    todo = [function]
+    while todo:
+        for called in _called(todo.pop()):
+            if called.py_func is function:
+                return called
+            if id(called) not in seen:
+                seen.add(id(called))
+                todo.append(called.py_func)
+    return None
+
+
+def _called(function: Callable[..., Any]) -> list[Any]:
+    """The dispatchers that the code of a function names."""
     closure = inspect.getclosurevars(function)
-    return any(value is f for name, value in {**closure.globals, **closure.nonlocals}.items() if name in names)
-
-
+    return [v for v in (*closure.globals.values(), *closure.nonlocals.values()) if isinstance(v, Dispatcher)]

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ..analysis.activity import Activity, activity_of
-from ..analysis.alias import aliases_of, holds_memory
-from ..analysis.effects import effects
+from ..analysis.activity import Activity
+from ..analysis.alias import aliases_of
 from ..errors import AliasingError, DifferentiationError, message
 from ..ir.nodes import Apply, Const, Function, If, Named, OpenRecord, Operand, PrivateCopy, Raise, Region, ShadowLike, Stmt, Var, View
 from ..ir.rewrite import Builder, Names, substitute
@@ -17,12 +16,10 @@ from ..primitives import Failure
 from ..runtime.arrays import overlaps
 from ..transform.adjoints import Adjoints, zero
 from ..transform.forward import Forward
-from ..transform.lower import Lowering, lower
 from ..transform.reverse import Reverse
 from ..transform.simplify import simplify
+from .body import Body
 from .capture import capture
-from .inline import Inliner
-from .rules import TableRules
 
 __all__ = ["Request", "gradient_function", "gradient_type"]
 
@@ -63,11 +60,12 @@ class _Gradient:
         self.primal = primal
         self.request = request
         self.name = name
-        self.names = Names(1_000_000)
-        self.rules = TableRules(name)
         self.params = _by_argument(primal)
-        self.inside: dict[Var, Var] = {}  # the private copies that the sweeps work on, by parameter
         self.check()
+        wanted = {i for position in request.positions for i in range(*self.params[position])}
+        inputs = tuple(i in wanted for i in range(len(primal.region.params)))
+        self.body = Body(primal, dict(request.options), name, inputs, (True,), arrays_out=False)
+        self.names = self.body.names
 
     # ------------------------------------------------------------------------------------------ contract
 
@@ -100,12 +98,10 @@ class _Gradient:
     # ------------------------------------------------------------------------------------------ build
 
     def build(self) -> Function:
-        b = Builder(self.names, self.primal.loc)
-        lowered = self.lowered()
-        region, activity = lowered
+        b, body = Builder(self.names, self.primal.loc), self.body
         record = b.one(OpenRecord(), (), POINTER, "record")
-        region = self.isolate(region, b)
-        region, activity = self.analysed(region)
+        self.isolate(b)
+        region, activity = body.region, body.activity
         forward = Forward(self.names, activity, record)
         outputs = self.shadows(region, activity, forward, b)
         tree = forward.region(region)
@@ -116,47 +112,16 @@ class _Gradient:
             (y,) = tree.yields or ()
             if isinstance(y, Var) and activity(y):
                 adj.set(y, Const(y.type, 1.0))
-            Reverse(forward, self.rules).region(tree, adj, back)
+            Reverse(forward, body.rules).region(tree, adj, back)
         result, gradient_leaves = self.gradients(region, adj, outputs, back)
         frozen = tree.freeze()
-        body = [*b.body, *frozen.body, *back.body]
+        statements = (*b.body, *frozen.body, *back.body)
         yields: tuple[Operand, ...] | None = None
         if not ended:
             yields = (*(frozen.yields or ()), *gradient_leaves) if self.request.value else tuple(gradient_leaves)
         whole = Tuple((self.primal.result, result)) if self.request.value else result
-        out = Function(f"{self.name}_grad", self.primal.args, Region(region.params, tuple(body), yields), whole, self.primal.loc, self.primal.flags)
+        out = Function(f"{self.name}_grad", self.primal.args, Region(region.params, statements, yields), whole, self.primal.loc, self.primal.flags)
         return simplify(out, self.names)
-
-    def lowered(self) -> tuple[Region, Activity]:
-        """The primal with what a derivative passes through brought down to scalars, loops and array elements."""
-        region = simplify(self.primal, self.names).region
-        for _ in range(100):
-            region, activity = self.analysed(region)
-            asks = Lowering(
-                active=lambda s: any(activity(r) for r in s.results) or any(activity(s.args[i]) for i in effects(s).writes) or (not s.results or effects(s).opaque) and any(map(activity, s.args)),
-                may_alias=lambda x, y: activity.aliases.of(x) is not None and activity.aliases.of(x) is activity.aliases.of(y),
-                inline=lambda s: self.inline(s, activity),
-            )
-            region, changed = lower(region, self.names, asks)
-            if not changed:
-                return region, activity
-            region = simplify(Function("", (), region, NONE), self.names).region
-        raise AssertionError("lowering does not end")
-
-    def inline(self, stmt: Stmt, activity: Activity) -> Any:
-        e = effects(stmt)
-        touched = list(stmt.results) + [a for a in stmt.args if holds_memory(a.type) and (e.opaque or e.writes)]
-        if not any(map(activity, touched)):
-            return None
-        entry = self.rules.entry(stmt)
-        if entry is not None and entry.kind in ("scalar", "non_differentiable"):
-            return None
-        return Inliner(dict(self.request.options))(stmt)
-
-    def analysed(self, region: Region) -> tuple[Region, Activity]:
-        aliases = aliases_of(region)
-        inputs = [self.inside.get(p, p) for i in self.request.positions for p in self.leaf_params(region, i) if is_float(p.type) or is_float_array(p.type)]
-        return region, activity_of(region, aliases, inputs, region.yields or (), self.rules.differentiable)
 
     def leaf_params(self, region: Region, i: int) -> list[Var]:
         """The parameters that are leaves of argument `i`."""
@@ -165,12 +130,14 @@ class _Gradient:
 
     # ------------------------------------------------------------------------------------------ the frame
 
-    def isolate(self, region: Region, b: Builder) -> Region:
+    def isolate(self, b: Builder) -> None:
         """Copies the arguments that are written into, so that the caller's stay as they were; refuses overlapping ones."""
+        region = self.body.region
         aliases = aliases_of(region)
         arrays = [p for p in region.params if isinstance(p.type, Array)]
         written = [p for p in arrays if aliases.written(p)]
         env: dict[Var, Operand] = {}
+        inside: dict[Var, Var] = {}
         for p in written:
             for q in arrays:
                 if q is not p and (q not in written or arrays.index(q) > arrays.index(p)):
@@ -178,11 +145,10 @@ class _Gradient:
         for p in written:
             assert isinstance(p.type, Array)
             copy = b.one(PrivateCopy(), [p], writable(p.type), p.name)
-            env[p] = self.inside[p] = copy if copy.type == p.type else b.one(View("cast"), [copy], p.type, p.name)
-        if not env:
-            return region
-        inner = substitute(Region((), region.body, region.yields), env, self.names)
-        return Region(region.params, inner.body, inner.yields)
+            env[p] = inside[p] = copy if copy.type == p.type else b.one(View("cast"), [copy], p.type, p.name)
+        if env:
+            inner = substitute(Region((), region.body, region.yields), env, self.names)
+            self.body.replace(Region(region.params, inner.body, inner.yields), inside)
 
     def refuse_overlap(self, p: Var, q: Var, b: Builder) -> None:
         names = [v.name.split(".")[0] for v in (p, q)]
@@ -204,7 +170,7 @@ class _Gradient:
             if not is_float_array(p.type):
                 continue
             assert isinstance(p.type, Array)
-            used = self.inside.get(p, p)
+            used = self.body.inside.get(p, p)
             if p in wanted:
                 t = gradient_type(p.type)
                 out[p] = b.one(ShadowLike(owned=True), [p], t, f"{p.name.split('.')[0]}_bar")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from .._numba import Dispatcher, numba_type, types
@@ -13,6 +14,9 @@ from .capture import bind, capture, options_of, python_function, recursive
 from .rules import argument_type
 
 __all__ = ["Inliner", "size"]
+
+LIMIT = 200
+"""A function of more statements than this, inlined ones included, gets sweeps of its own."""
 
 Found = tuple[Function, tuple[Operand | None, ...]]
 
@@ -27,6 +31,7 @@ class Inliner:
 
     def __init__(self, options: dict[str, Any]) -> None:
         self.options = options
+        self._totals: dict[tuple[int, int], float] = {}
 
     def __call__(self, stmt: Stmt) -> Found | None:
         assert isinstance(stmt.op, Apply)
@@ -36,13 +41,37 @@ class Inliner:
         return self.expansion(stmt)
 
     def dispatcher(self, stmt: Stmt, f: Any) -> Found | None:
-        """The code of a jitted function."""
-        if options_of(f) != self.options or recursive(f):
+        """The code of a jitted function, unless it is recursive, large, or compiled under other options."""
+        if options_of(f) != self.options:
             return None
         try:
-            return self.bound(stmt, python_function(f))
+            found = self.bound(stmt, python_function(f))
         except UnsupportedError:
             return None
+        if found is None or self.total(f, found[0], ()) > LIMIT:
+            return None
+        return found
+
+    def total(self, f: Any, function: Function, above: tuple[Any, ...]) -> float:
+        """How many statements a function has once everything in it is inlined; infinite for a recursive one."""
+        if f in above or recursive(f):
+            return math.inf
+        key = (id(f), id(function))
+        if key not in self._totals:
+            n: float = 0
+            for stmt in walk(function.region):
+                n += 1
+                if isinstance(stmt.op, Apply) and isinstance(stmt.op.callee, Named) and isinstance(stmt.op.callee.obj, Dispatcher):
+                    inner = stmt.op.callee.obj
+                    try:
+                        found = self.bound(stmt, python_function(inner))
+                    except UnsupportedError:
+                        found = None
+                    if found is not None:
+                        total = self.total(inner, found[0], (*above, f))
+                        n += total if total <= LIMIT or math.isinf(total) and inner in (*above, f) else 1
+            self._totals[key] = n
+        return self._totals[key]
 
     def expansion(self, stmt: Stmt) -> Found | None:
         """The library's implementation of a NumPy function or array method."""

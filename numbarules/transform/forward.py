@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from ..analysis.activity import Activity
-from ..ir.nodes import UNDEFINED, Alloc, Apply, Cast, Const, For, If, Operand, PrivateCopy, Region, Rule, ShadowLike, Stmt, Var, View, While
+from ..ir.nodes import UNDEFINED, Alloc, Apply, Call, Cast, Const, For, If, Invoke, Operand, PrivateCopy, Region, Rule, ShadowLike, Stmt, Var, View, While
 from ..ir.rewrite import Names
-from ..ir.types import Array, Type, writable
+from ..ir.types import POINTER, Array, Type, writable
 from .tree import Node, Tree
 
-__all__ = ["Forward", "shadow_type"]
+__all__ = ["Forward", "Pair", "shadow_type"]
 
 
 def shadow_type(t: Type) -> Type:
     """The type of the shadow of a value."""
     return writable(t) if isinstance(t, Array) else t
+
+
+class Pair(Protocol):
+    """The two halves of a call, with the positions of the arguments and results that carry derivatives."""
+
+    shadowed: tuple[int, ...]
+    scalars: tuple[int, ...]
+    shadows_out: tuple[int, ...]
+    cotangents: tuple[int, ...]
+    forward: object
+    reverse: object
 
 
 class Forward:
@@ -24,6 +37,7 @@ class Forward:
         self.active = activity
         self.record = record
         self.shadows: dict[Var, Operand] = {}
+        self.pairs: dict[int, Pair] = {}  # by call statement
 
     def has_shadow(self, v: Operand) -> bool:
         return isinstance(v, Var) and isinstance(v.type, Array) and self.active(v)
@@ -54,6 +68,8 @@ class Forward:
                 self.loop(stmt, nodes)
             case Rule():
                 self.rule(stmt, nodes)
+            case Call():
+                self.call(stmt, nodes)
             case _:
                 nodes.append(Node(stmt.op, list(stmt.args), list(stmt.results), [], stmt))
                 self.beside(stmt, nodes)
@@ -71,6 +87,17 @@ class Forward:
                     nodes.append(Node(View("cast"), [self.shadow(stmt.args[0])], [self.new_shadow(result)], [], None))
                 case Alloc() | Apply() | PrivateCopy():
                     nodes.append(Node(ShadowLike(), [self.record, result], [self.new_shadow(result)], [], None))
+
+    def call(self, stmt: Stmt, nodes: list[Node]) -> None:
+        """A call of a function with sweeps of its own: its forward half, if a derivative passes through the call."""
+        inputs, outputs = tuple(map(self.active, stmt.args)), tuple(map(self.active, stmt.results))
+        op = stmt.op
+        assert isinstance(op, Call)
+        pair = op.unit.pair(inputs, outputs)  # type: ignore[attr-defined]
+        self.pairs[id(stmt)] = pair
+        shadows = [self.shadow(stmt.args[i]) for i in pair.shadowed]
+        results = [*stmt.results, *(self.new_shadow(stmt.results[i]) for i in pair.shadows_out), self.names.var(POINTER, "frame")]
+        nodes.append(Node(Invoke(f"{op.name}_forward", pair.forward), [self.record, *stmt.args, *shadows], results, [], stmt))
 
     def rule(self, stmt: Stmt, nodes: list[Node]) -> None:
         """The value half of a rule in place of the call; its statements are nobody's business but its own pullback's."""

@@ -27,12 +27,13 @@ __all__ = ["Lowering", "inline_call", "lower"]
 class Lowering:
     """What `lower` asks: whether a derivative passes through a statement, and for a call the function to put in its place.
 
-    `inline(stmt)` gives a function and, for each of its parameters' arguments, the operand to pass; None leaves the call.
+    `inline(stmt, b)` gives a function and, for each of its arguments, the operand to pass; or True where it has written
+    the replacement into `b` itself; None leaves the call.
     """
 
     active: Callable[[Stmt], bool]
     may_alias: Callable[[Operand, Operand], bool]
-    inline: Callable[[Stmt], tuple[Function, tuple[Operand | None, ...]] | None]
+    inline: Callable[[Stmt, Builder], tuple[Function, tuple[Operand | None, ...]] | bool | None]
 
 
 def lower(region: Region, names: Names, asks: Lowering) -> tuple[Region, bool]:
@@ -141,11 +142,13 @@ class _Lower:
         if self.asks.active(stmt) and reshape_moves(stmt, b):
             self.changed = True
             return False
-        found = self.asks.inline(stmt)
-        if found is None:
+        found = self.asks.inline(stmt, b)
+        if found is None or found is False:
             b.add(stmt)
             return False
         self.changed = True
+        if found is True:
+            return False
         return inline_call(stmt, *found, b)
 
     def _is_assign(self, stmt: Stmt) -> bool:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from ..analysis.alias import holds_memory
 from ..analysis.effects import effects
-from ..ir.nodes import AddTo, Alloc, Apply, Cast, Const, Extend, For, Function, Get, If, Load, Named, Operand, Put, Raise, Region, Retain, Rule, Shape, Slab, Stmt, Store, Var, View, While, const
+from ..ir.nodes import AddTo, Alloc, Apply, Cast, Const, Extend, For, Function, Get, If, Invoke, Load, Named, Operand, Put, Raise, Region, Retain, Rule, Shape, Slab, Stmt, Store, Var, View, While, const
 from ..ir.rewrite import Builder, free_vars, substitute
 from ..ir.types import BOOL, INT64, POINTER, Array, Pointer, is_float
 from .adjoints import Adjoints, cast, zero
@@ -17,7 +17,7 @@ from .forward import Forward
 from .residuals import Plan, forgiving, plan_residuals, recompute
 from .tree import Node, Tree
 
-__all__ = ["Partial", "Reverse", "Rules"]
+__all__ = ["Partial", "Reverse", "Rules", "replaced"]
 
 
 class Partial(Protocol):
@@ -73,6 +73,8 @@ class Reverse:
                     self.cast(stmt, adj, b)
                 case Rule():
                     self.rule(stmt, adj, b)
+                case Invoke():
+                    self.call(node, stmt, adj, b)
                 case _:
                     self.plain(stmt, adj, b)
 
@@ -182,6 +184,23 @@ class Reverse:
             assert isinstance(array.type, Array)
             adj.add(value, b.one(Load(stmt.op.wrap), [self.forward.shadow(array), *index], array.type.dtype, "d"), b)  # type: ignore[union-attr]
 
+    # ------------------------------------------------------------------------------------------ calls
+
+    def call(self, node: Node, stmt: Stmt, adj: Adjoints, b: Builder) -> None:
+        """A call of a function with sweeps of its own: its reverse half, on the frame that its forward half wrote."""
+        pair = self.forward.pairs[id(stmt)]
+        ybars = [adj.take(stmt.results[i]) for i in pair.cotangents]
+        if not pair.shadowed and not pair.shadows_out and not any(ybars):
+            return
+        if not pair.scalars and not pair.shadowed:
+            return
+        frame = node.results[-1]
+        given = [ybar or zero(stmt.results[i].type) for i, ybar in zip(pair.cotangents, ybars, strict=True)]
+        args = [stmt.args[i] for i in pair.scalars]
+        found = b.emit(Invoke(f"{stmt.op.name}_reverse", pair.reverse), [frame, *given], *(a.type for a in args), hint="d")  # type: ignore[union-attr]
+        for arg, value in zip(args, found, strict=True):
+            adj.add(arg, value, b)
+
     # ------------------------------------------------------------------------------------------ rules
 
     def rule(self, stmt: Stmt, adj: Adjoints, b: Builder) -> None:
@@ -245,7 +264,7 @@ class Reverse:
             given[v] = self.export(node, i, v)
         head = inner.child()
         env = recompute(plan, needed, given, head)
-        return _renamed(region, head.body, env, self.names)
+        return replaced(region, head.body, env)
 
     def export(self, node: Node, i: int, v: Var) -> Var:
         """`v`, defined inside side `i` of a forward branch, as a result of the branch."""
@@ -411,7 +430,7 @@ class Reverse:
         needed = [v for v in free_vars(body) if v in defined]
         plan = plan_residuals(needed, tree, given, self.stable)
         env = recompute(plan, needed, write(plan), head)
-        body = _renamed(body, head.body, env, self.names)
+        body = replaced(body, head.body, env)
         inits: list[Operand] = [adj.get(v) or zero(v.type) for v, _, _ in sums] + [result_bars[j] or zero(bar.type) for j, bar, _ in moved]
         results = tuple(self.names.var(p.type, p.name) for p in params)
         b.add(Stmt(For(), (n, *inits), results, (body,), stmt.loc))
@@ -436,7 +455,7 @@ class Reverse:
         return set(self.forward.shadows.values())
 
 
-def _renamed(region: Region, head: list[Stmt], env: dict[Var, Operand], names: object) -> Region:
+def replaced(region: Region, head: list[Stmt], env: dict[Var, Operand]) -> Region:
     """`region` with `head` in front and its free variables replaced by `env`."""
 
     def get(x: Operand) -> Operand:

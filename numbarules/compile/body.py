@@ -1,0 +1,99 @@
+"""A captured function made ready for its sweeps: everything that a derivative passes through brought down to what has a reverse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._numba import Dispatcher
+from ..analysis.activity import Activity, activity_of
+from ..analysis.alias import aliases_of, holds_memory
+from ..analysis.effects import effects
+from ..ir.nodes import Apply, Function, Named, Operand, Region, Stmt, Var
+from ..ir.rewrite import Builder, Names
+from ..ir.types import NONE, is_float, is_float_array
+from ..transform.lower import Lowering, lower
+from ..transform.simplify import simplify
+from .calls import split_call
+from .inline import Inliner
+from .rules import TableRules
+
+__all__ = ["Body"]
+
+
+class Body:
+    """The region of a function, lowered, and its activity.
+
+    `inputs` tells for each leaf parameter whether derivatives are wanted by it; `outputs` for each leaf of the result
+    whether it will have a cotangent. Arrays that come in with a shadow are outputs too: what is written into them counts.
+    """
+
+    def __init__(self, primal: Function, options: dict[str, Any], name: str, inputs: tuple[bool, ...], outputs: tuple[bool, ...], arrays_out: bool) -> None:
+        self.primal = primal
+        self.options = options
+        self.name = name
+        self.inputs = inputs
+        self.outputs = outputs
+        self.arrays_out = arrays_out
+        self.names = Names(1_000_000)
+        self.rules = TableRules(name)
+        self.inliner = Inliner(options)
+        self.inside: dict[Var, Var] = {}  # the private copies that the sweeps work on, by parameter
+        self.region: Region = simplify(primal, self.names).region
+        self.activity: Activity
+        self.lower()
+
+    def replace(self, region: Region, inside: dict[Var, Var] | None = None) -> None:
+        """Takes a new region, with parameters replaced by `inside`, and analyses it again."""
+        self.inside = inside or self.inside
+        self.region = region
+        self.analyse()
+
+    def analyse(self) -> None:
+        aliases = aliases_of(self.region)
+        wanted = [self.inside.get(p, p) for p, w in zip(self.region.params, self.inputs, strict=True) if w and (is_float(p.type) or is_float_array(p.type))]
+        results: list[Operand] = [y for y, w in zip(self.region.yields or (), self.outputs, strict=False) if w]
+        if self.arrays_out:
+            results += [p for p in wanted if is_float_array(p.type)]
+        self.activity = activity_of(self.region, aliases, wanted, results, self.rules.differentiable)
+
+    def lower(self) -> None:
+        for _ in range(100):
+            self.analyse()
+            asks = Lowering(active=self.is_active, may_alias=self.may_alias, inline=self.inline)
+            region, changed = lower(self.region, self.names, asks)
+            if not changed:
+                return
+            self.region = simplify(Function("", (), region, NONE), self.names).region
+        raise AssertionError("lowering does not end")
+
+    # ------------------------------------------------------------------------------------------ what lowering asks
+
+    def touched(self, stmt: Stmt) -> list[Operand]:
+        """What a statement defines or may write into."""
+        e = effects(stmt)
+        found: list[Operand] = [*stmt.results, *(stmt.args[i] for i in e.writes)]
+        if e.opaque:
+            found += [a for a in stmt.args if holds_memory(a.type)]
+        return found
+
+    def is_active(self, stmt: Stmt) -> bool:
+        return any(map(self.activity, self.touched(stmt)))
+
+    def may_alias(self, x: Operand, y: Operand) -> bool:
+        cls = self.activity.aliases.of(x)
+        return cls is not None and cls is self.activity.aliases.of(y)
+
+    def inline(self, stmt: Stmt, b: Builder) -> Any:
+        """What stands in for an active call."""
+        if not self.is_active(stmt):
+            return None
+        entry = self.rules.entry(stmt)
+        if entry is not None and entry.kind in ("scalar", "non_differentiable"):
+            return None
+        found = self.inliner(stmt)
+        if found is not None:
+            return found
+        assert isinstance(stmt.op, Apply)
+        if isinstance(stmt.op.callee, Named) and isinstance(stmt.op.callee.obj, Dispatcher):
+            return split_call(stmt, stmt.op.callee.obj, b) is not None
+        return None

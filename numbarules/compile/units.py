@@ -1,0 +1,190 @@
+"""Pairs of sweeps: a function's forward half, which writes a frame, and its reverse half, which reads it.
+
+One pair serves all calls of a function at the same types and activity, its own recursive calls included. The frame is
+one block of the record: the address of it is all that a caller keeps.
+"""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from .._numba import compiler_lock
+from ..emit.emit import Generated, emit
+from ..emit.stubs import stub_dispatcher
+from ..ir.nodes import Apply, Const, Function, Get, Named, Offset, Operand, Put, Region, Retain, ShadowLike, Slab, Stmt, Var, const
+from ..ir.rewrite import Builder, free_vars
+from ..ir.types import INT64, NONE, POINTER, Array, Scalar, Tuple, Type, is_float, is_float_array, writable
+from ..runtime.record import record_enter, record_leave
+from ..transform.adjoints import Adjoints
+from ..transform.forward import Forward, shadow_type
+from ..transform.residuals import plan_residuals, recompute, size_of
+from ..transform.reverse import Reverse, replaced
+from ..transform.simplify import simplify
+from .body import Body
+from .calls import Callee
+
+__all__ = ["Unit", "unit_of"]
+
+
+@dataclass
+class Unit:
+    """The two halves of a callee at one activity. `inputs` and `outputs`: which leaf parameters and results carry derivatives."""
+
+    callee: Callee
+    inputs: tuple[bool, ...]
+    outputs: tuple[bool, ...]
+    lock: Any = field(default_factory=threading.RLock)
+
+    @property
+    def name(self) -> str:
+        return str(self.callee.dispatcher.py_func.__name__)
+
+    # ------------------------------------------------------------------------------------------ signatures
+
+    @property
+    def params(self) -> tuple[Var, ...]:
+        return self.callee.function.region.params
+
+    @property
+    def results(self) -> tuple[Operand, ...]:
+        return self.callee.function.region.yields or ()
+
+    @cached_property
+    def shadowed(self) -> tuple[int, ...]:
+        """The parameters that come with a shadow."""
+        return tuple(i for i, (p, w) in enumerate(zip(self.params, self.inputs, strict=True)) if w and is_float_array(p.type))
+
+    @cached_property
+    def scalars(self) -> tuple[int, ...]:
+        """The parameters whose cotangents the reverse half returns."""
+        return tuple(i for i, (p, w) in enumerate(zip(self.params, self.inputs, strict=True)) if w and is_float(p.type))
+
+    @cached_property
+    def shadows_out(self) -> tuple[int, ...]:
+        """The results that come with a shadow."""
+        return tuple(i for i, (y, w) in enumerate(zip(self.results, self.outputs, strict=True)) if w and is_float_array(y.type))
+
+    @cached_property
+    def cotangents(self) -> tuple[int, ...]:
+        """The results whose cotangents the reverse half takes."""
+        return tuple(i for i, (y, w) in enumerate(zip(self.results, self.outputs, strict=True)) if w and is_float(y.type))
+
+    # ------------------------------------------------------------------------------------------ the halves
+
+    @cached_property
+    def halves(self) -> tuple[Function, Function]:
+        """The forward and the reverse half as IR."""
+        with compiler_lock:
+            return _Halves(self).build()
+
+    @cached_property
+    def forward(self) -> Any:
+        """The dispatcher of the forward half: (record, *parameters, *shadows) -> (*results, *shadows of results, frame)."""
+        return self._dispatcher(0, 1 + len(self.params) + len(self.shadowed))
+
+    @cached_property
+    def reverse(self) -> Any:
+        """The dispatcher of the reverse half: (frame, *cotangents) -> (*cotangents of scalar parameters,)."""
+        return self._dispatcher(1, 1 + len(self.cotangents))
+
+    def _dispatcher(self, half: int, n: int) -> Any:
+        def generate(func_id: Any, args: tuple[Any, ...]) -> Generated:
+            return emit(self.halves[half], func_id)
+
+        parameters = [inspect.Parameter(f"a{i}", inspect.Parameter.POSITIONAL_OR_KEYWORD) for i in range(n)]
+        name = f"{self.name}_{('forward', 'reverse')[half]}"
+        options = {k: v for k, v in self.callee.options.items()}
+        return stub_dispatcher(name, parameters, generate, options, self.callee.dispatcher.py_func.__module__)
+
+
+_units: dict[tuple[Callee, tuple[bool, ...], tuple[bool, ...]], Unit] = {}
+
+
+def unit_of(callee: Callee, inputs: tuple[bool, ...], outputs: tuple[bool, ...]) -> Unit:
+    """The unit of a callee at an activity, each made once."""
+    return _units.setdefault((callee, inputs, outputs), Unit(callee, inputs, outputs))
+
+
+class _Halves:
+    def __init__(self, unit: Unit) -> None:
+        self.unit = unit
+        self.body = Body(unit.callee.function, unit.callee.options, unit.name, unit.inputs, unit.outputs, arrays_out=True)
+        self.names = self.body.names
+
+    def build(self) -> tuple[Function, Function]:
+        unit, body, names = self.unit, self.body, self.names
+        loc = body.primal.loc
+        record, frame = names.var(POINTER, "record"), names.var(POINTER, "frame")
+        forward = Forward(names, body.activity, record)
+        head, tail = Builder(names, loc), Builder(names, loc)
+        head.emit(Apply(Named(record_enter)), [record], NONE)
+        shadow_params: list[Var] = []
+        for i, p in enumerate(body.region.params):
+            if i in unit.shadowed:
+                shadow_params.append(names.var(shadow_type(p.type), f"{p.name.split('.')[0]}_bar"))
+                forward.shadows[p] = shadow_params[-1]
+            elif is_float_array(p.type) and body.activity(p):
+                assert isinstance(p.type, Array)
+                forward.shadows[p] = head.one(ShadowLike(), [record, p], writable(p.type), "shadow")
+        tree = forward.region(body.region)
+        back = Builder(names, loc)
+        ybars = [names.var(unit.results[i].type, "ybar") for i in unit.cotangents]
+        adj = Adjoints()
+        for i, ybar in zip(unit.cotangents, ybars, strict=True):
+            adj.add((body.region.yields or ())[i], ybar, back)
+        Reverse(forward, body.rules).region(tree, adj, back)
+        gradients = [adj.get(body.region.params[i]) or Const(body.region.params[i].type, 0.0) for i in unit.scalars]
+        reverse_region = back.region((frame, *ybars), gradients)
+        # what the reverse half needs is written into the frame
+        tree.params += [*shadow_params, *(r for s in head.body for r in s.results)]
+        own = tree.defined()
+        needed = [v for v in free_vars(reverse_region) if v in own]
+        plan = plan_residuals(needed, tree, set(), Reverse(forward, body.rules).stable)
+        words, given = 0, {}
+        writing: list[Stmt] = []
+        reading = Builder(names, loc)
+        shadows = set(forward.shadows.values())
+        for v in plan.recorded:
+            place, back_place = names.var(POINTER, "place"), reading.one(Offset(8 * words), [frame], POINTER, "place")
+            writing.append(Stmt(Offset(8 * words), (frame,), (place,)))
+            if v not in shadows and not isinstance(v.type, Scalar) and v.type != POINTER:
+                writing.append(Stmt(Retain(), (record, v)))
+            writing.append(Stmt(Put(), (place, const(0), v)))
+            given[v] = reading.one(Get(), [back_place, const(0)], v.type, v.name)
+            words += -(-size_of(v.type) // 8)
+        env = recompute(plan, needed, given, reading)
+        reverse_region = replaced(reverse_region, reading.body, env)
+        outs: list[Operand] = []
+        for i in unit.shadows_out:
+            y = (body.region.yields or ())[i]
+            if isinstance(y, Var) and forward.has_shadow(y) and y in forward.shadows:
+                tail_shadow: Operand = forward.shadow(y)
+            else:
+                assert isinstance(y.type, Array)
+                tail_shadow = tail.one(ShadowLike(), [record, y], writable(y.type), "shadow")
+            outs.append(tail_shadow)
+        tail.emit(Apply(Named(record_leave)), [record], NONE)
+        frozen = tree.freeze()
+        slab = Stmt(Slab(INT64), (record, const(max(words, 1))), (frame,))
+        statements = (*head.body, *frozen.body, slab, *writing, *tail.body)
+        results: list[Operand] = [*(frozen.yields or ()), *outs, frame]
+        forward_types: tuple[Type, ...] = (POINTER, *(p.type for p in body.region.params), *(p.type for p in shadow_params))
+        forward_half = Function(
+            f"{unit.name}_forward",
+            tuple((f"a{i}", t) for i, t in enumerate(forward_types)),
+            Region((record, *body.region.params, *shadow_params), statements, tuple(results) if frozen.yields is not None else None),
+            Tuple(tuple(r.type for r in results)),
+            loc,
+        )
+        reverse_half = Function(
+            f"{unit.name}_reverse",
+            tuple((f"a{i}", p.type) for i, p in enumerate(reverse_region.params)),
+            reverse_region,
+            Tuple(tuple(g.type for g in gradients)),
+            loc,
+        )
+        return simplify(forward_half, names), simplify(reverse_half, names)
