@@ -6,6 +6,8 @@ implementation, inlines it in place of the call and differentiates it. Implement
 own; nothing is ever overloaded on a function of NumPy's.
 """
 
+# ruff: noqa: RUF005 - jitted code joins tuples by +
+
 from __future__ import annotations
 
 import functools
@@ -22,7 +24,6 @@ from numba.np.numpy_support import as_dtype
 __all__ = [
     "Arg",
     "Implementation",
-    "add_into",
     "allocator",
     "blocks",
     "checked_axis",
@@ -68,7 +69,10 @@ def expansion(*functions: Callable[..., Any], method: str | None = None) -> Call
 
 
 def lookup_expansion(key: object, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None = None) -> Implementation | None:
-    """The implementation of the call of `key` (a Python callable, or `("Array", method)` with the array first) at these Numba types, or `None`."""
+    """The implementation of the call of `key` at these Numba types, or `None`.
+
+    `key` is a Python callable, or `("Array", method)` with the array as first argument.
+    """
     builder = _table.get(key)
     if builder is None:
         return None
@@ -85,7 +89,7 @@ def expansions() -> dict[object, Builder]:
 
 
 def helper(builder: Builder) -> Callable[..., Any]:
-    """A function of our own that exists only by its builder: usable in jitted code (by `@overload`) and known to the engine (as an expansion)."""
+    """A function of our own that exists by its builder alone: an `@overload` for jitted code, an expansion for the engine."""
 
     def stub(*args: Any) -> Any:
         raise NotImplementedError(f"{builder.__name__} works in jitted code only")
@@ -308,26 +312,8 @@ def copy_into(out: Arg, a: Arg) -> Implementation:
     return copy_rows
 
 
-@helper
-def add_into(out: Arg, a: Arg) -> Implementation:
-    """Adds an array of the same shape into `out`, element by element."""
-    if out.ndim == 1:
-
-        def add_elements(out, a):
-            for i in range(out.shape[0]):
-                out[i] += a[i]
-
-        return add_elements
-
-    def add_rows(out, a):
-        for i in range(out.shape[0]):
-            add_into(out[i], a[i])
-
-    return add_rows
-
-
 def fold(step: Any, name: str) -> Callable[..., Any]:
-    """A helper folded(s, a, p) that does s = step(s, v, p) for every element v, in memory order as Numba does: C order, or F order for an F array."""
+    """A helper folded(s, a, p) that does s = step(s, v, p) for every element v, in Numba's order: C, or F for an F array."""
 
     def builder(s: Arg, a: Arg, p: Arg) -> Implementation:
         if a.ndim == 0:

@@ -3,6 +3,8 @@
 Products of matrices go through BLAS and have rules elsewhere.
 """
 
+# ruff: noqa: RUF005 - jitted code joins tuples by +
+
 from __future__ import annotations
 
 import math
@@ -57,7 +59,7 @@ def as_vector(x: Arg) -> Implementation:
 @expansion(np.outer)
 def outer_expansion(a: Arg, b: Arg, out: Arg = None) -> Implementation | None:
     """All products of the elements of two flattened arrays or numbers."""
-    if not is_none(out) or not (float_array(a) or float_array(b)) or None in (real_dtype(a), real_dtype(b)):
+    if not is_none(out) or not (float_array(a) or float_array(b)) or real_dtype(a) is None or real_dtype(b) is None:
         return None
     if any(isinstance(v, types.Array) and v.ndim > 2 for v in (a, b)):
         return None
@@ -77,7 +79,13 @@ def outer_expansion(a: Arg, b: Arg, out: Arg = None) -> Implementation | None:
 @expansion(np.kron)
 def kron_expansion(a: Arg, b: Arg) -> Implementation | None:
     """All products of the elements of two vectors, or of two matrices block by block."""
-    if not (float_array(a) and float_array(b)) or a.dtype != b.dtype or a.ndim != b.ndim or a.ndim not in (1, 2) or "A" in (a.layout, b.layout):
+    if (
+        not (float_array(a) and float_array(b))
+        or a.dtype != b.dtype
+        or a.ndim != b.ndim
+        or a.ndim not in (1, 2)
+        or "A" in (a.layout, b.layout)
+    ):
         return None
     dtype = as_dtype(a.dtype)
 
@@ -163,7 +171,10 @@ def cross_expansion(a: Arg, b: Arg) -> Implementation | None:
         if n not in (2, 3) or m not in (2, 3):
             raise ValueError("Incompatible dimensions for cross product\n(dimension must be 2 or 3)")
         if n == 2 and m == 2:
-            raise ValueError("Dimensions for both inputs is 2.\nPlease replace your numpy.cross(a, b) call with a call to `cross2d(a, b)` from `numba.np.extensions`.")
+            raise ValueError(
+                "Dimensions for both inputs is 2.\nPlease replace your numpy.cross(a, b) call with "
+                "a call to `cross2d(a, b)` from `numba.np.extensions`."
+            )
         out = np.empty(np.broadcast_shapes(a.shape[:-1], b.shape[:-1]) + (3,), dtype)
         cross_into(out, a, b)
         return out
@@ -193,7 +204,9 @@ if hasattr(extensions, "cross2d"):
 
 def _two_arrays(a: Arg, b: Arg) -> Any:
     """The common dtype of two real arrays of which one is of floats, else `None`."""
-    if not (float_array(a) or float_array(b)) or not all(isinstance(v, types.Array) and v.ndim > 0 and real_dtype(v) is not None for v in (a, b)):
+    if not (float_array(a) or float_array(b)) or not all(
+        isinstance(v, types.Array) and v.ndim > 0 and real_dtype(v) is not None for v in (a, b)
+    ):
         return None
     return np.promote_types(as_dtype(a.dtype), as_dtype(b.dtype))
 
@@ -227,14 +240,14 @@ def scaling_exponent(x):
 
 @expansion(np.linalg.norm)
 def norm_expansion(x: Arg, ord: Arg = None) -> Implementation | None:
-    """Vector norms of order 2 (default), 1, inf, -inf, 0 and p; the Frobenius norm, 1, -1, inf and -inf are for matrices, only the first is here.
+    """Vector norms of order 2 (default), 1, inf, -inf, 0 and p, and the Frobenius norm of a matrix.
 
     At zero, where a norm has a kink, the gradient is zero. Ties of the orders inf and -inf: the first wins.
     """
     if not float_array(x) or x.ndim not in (1, 2):
         return None
     scalar = as_dtype(x.dtype).type
-    zero, one = scalar(0), scalar(1)
+    zero = scalar(0)
 
     @njit
     def euclidean(x):
@@ -544,7 +557,12 @@ def polyval_expansion(x: Arg, c: Arg, tensor: Arg = True) -> Implementation | No
 @expansion(np.cov)
 def cov_expansion(m: Arg, y: Arg = None, rowvar: Arg = True, bias: Arg = False, ddof: Arg = None) -> Implementation | None:
     """Covariances of the rows of a matrix (its columns if not `rowvar`), or the variance of a vector as a 0-d array; float64."""
-    if not float_array(m) or m.ndim not in (1, 2) or not is_none(y) or not (is_none(ddof) or isinstance(ddof, (types.Integer, types.Boolean))):
+    if (
+        not float_array(m)
+        or m.ndim not in (1, 2)
+        or not is_none(y)
+        or not (is_none(ddof) or isinstance(ddof, (types.Integer, types.Boolean)))
+    ):
         return None
     lost = njit(lambda bias, ddof: 0 if bias else 1) if is_none(ddof) else njit(lambda bias, ddof: ddof)
 

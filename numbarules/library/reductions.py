@@ -1,5 +1,7 @@
 """Methods to differentiate of sums, products, moments and running totals: Numba's own order of summation, accumulator and result type."""
 
+# ruff: noqa: RUF005 - jitted code joins tuples by +
+
 from __future__ import annotations
 
 import numpy as np
@@ -146,7 +148,11 @@ def sum_expansion(a: Arg, axis: Arg = None, dtype: Arg = None) -> Implementation
 
     if isinstance(axis, types.UniTuple) and isinstance(axis.dtype, types.Integer) and a.ndim - axis.count in (1, 2):
         two = a.ndim - axis.count == 2
-        kept_shape = njit((lambda shape, kept: (kept_extent(shape, kept, 0), kept_extent(shape, kept, 1))) if two else (lambda shape, kept: (kept_extent(shape, kept, 0),)))
+        kept_shape = njit(
+            (lambda shape, kept: (kept_extent(shape, kept, 0), kept_extent(shape, kept, 1)))
+            if two
+            else (lambda shape, kept: (kept_extent(shape, kept, 0),))
+        )
 
         def sum_along_axes(a, axis=None, dtype=None):
             kept = kept_axes(axis, a.ndim)
@@ -431,7 +437,9 @@ def diff_expansion(a: Arg, n: Arg = 1) -> Implementation | None:
 @expansion(np.ediff1d)
 def ediff1d_expansion(ary: Arg, to_end: Arg = None, to_begin: Arg = None) -> Implementation | None:
     """First differences of the flattened array, with what is put before and after; the dtype is the array's."""
-    if not float_array(ary) or not all(is_none(x) or real(x) or (isinstance(x, types.Array) and not isinstance(x.dtype, types.Complex)) for x in (to_end, to_begin)):
+    if not float_array(ary) or not all(
+        is_none(x) or real(x) or (isinstance(x, types.Array) and not isinstance(x.dtype, types.Complex)) for x in (to_end, to_begin)
+    ):
         return None
     result = as_dtype(ary.dtype)
     first = _part(to_begin)

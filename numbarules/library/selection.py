@@ -4,13 +4,32 @@ Which element is selected is an integer and passive; the derivative goes to the 
 first in C order wins. Comparisons with NaN go the way Numba's go.
 """
 
+# ruff: noqa: RUF005 - jitted code joins tuples by +
+
 from __future__ import annotations
 
 import numpy as np
 from numba import njit, types
 from numba.np.numpy_support import as_dtype
 
-from .expansions import Arg, Implementation, allocator, blocks, checked_axis, expansion, flat_get, float_array, helper, is_none, literal, real, real_dtype, spread, with_extent, without_axis
+from .expansions import (
+    Arg,
+    Implementation,
+    allocator,
+    blocks,
+    checked_axis,
+    expansion,
+    flat_get,
+    float_array,
+    helper,
+    is_none,
+    literal,
+    real,
+    real_dtype,
+    spread,
+    with_extent,
+    without_axis,
+)
 
 __all__ = ["gather", "scatter"]
 
@@ -154,7 +173,7 @@ def middle(flat, order, n):
 
 @expansion(np.median)
 def median_expansion(a: Arg) -> Implementation | None:
-    """The median of all; NaN with zero gradient for an empty array. With NaNs inside, they count as largest (Numba's own result is then arbitrary)."""
+    """The median of all; NaN with zero gradient for an empty array. NaNs count as largest (Numba's result is then arbitrary)."""
     if not float_array(a):
         return None
 
@@ -255,7 +274,11 @@ def _quantile(a: Arg, q: Arg, factor: float, skip_nan: bool, out_of_range: str) 
 
 @njit
 def ranked(flat, order, n, percentile):
-    """The value at a percentile of the n elements that come first in `order`, as Numba interpolates."""
+    """The value at a percentile of the n elements that come first in `order`, as Numba interpolates; none at all is an error, as there."""
+    if n == 0:
+        if percentile == 0 or percentile == 100:
+            raise ValueError("zero-size array to reduction operation which has no identity")
+        raise AssertionError
     if n == 1:
         return np.float64(flat[order[0]])
     if percentile == 100:
@@ -322,7 +345,7 @@ def _shape_of(x: Arg) -> Implementation:
 def where_expansion(condition: Arg, x: Arg, y: Arg) -> Implementation | None:
     """The cotangent goes where the value came from; the other operand gets exactly zero there, whatever it holds."""
     dtypes = [real_dtype(v) for v in (condition, x, y)]
-    if None in dtypes or not any(d.kind == "f" for d in dtypes[1:]):  # type: ignore[union-attr]
+    if any(d is None for d in dtypes) or not any(d.kind == "f" for d in dtypes[1:]):  # type: ignore[union-attr]
         return None
     dtype = np.promote_types(dtypes[1], dtypes[2])  # type: ignore[arg-type]
     of_condition, of_x, of_y = _shape_of(condition), _shape_of(x), _shape_of(y)
@@ -455,7 +478,7 @@ replace_into = spread(replaced, "replace_into")
 
 @helper
 def gather(x: Arg, index: Arg) -> Implementation:
-    """x[index] for an integer array (of any dimension; negatives count from the end) or a 1-d boolean mask, on axis 0. The reverse adds up repeated indices."""
+    """x[index] on axis 0 for an integer array of any dimension or a 1-d boolean mask; the reverse adds up repeated indices."""
     dtype = as_dtype(x.dtype)
     if isinstance(index.dtype, types.Boolean):
 
@@ -492,7 +515,7 @@ def gather(x: Arg, index: Arg) -> Implementation:
 
 @helper
 def scatter(z: Arg, index: Arg, v: Arg) -> Implementation:
-    """z[index] = v for a 1-d integer array or boolean mask on axis 0; v is a number or has one row per index. The last of repeated indices wins."""
+    """z[index] = v on axis 0 for a 1-d integer array or mask; v is a number, a row, or rows. The last of repeated indices wins."""
     if isinstance(index.dtype, types.Boolean):
 
         def scatter_mask(z, index, v):

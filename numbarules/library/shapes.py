@@ -1,4 +1,9 @@
-"""Methods to differentiate of functions that rearrange, join, repeat, fill or build arrays: every element is moved, so every reverse is an addition."""
+"""Methods to differentiate of functions that rearrange, join, repeat, fill or build arrays.
+
+Elements are moved, not changed, so every reverse is an addition.
+"""
+
+# ruff: noqa: RUF005 - jitted code joins tuples by +
 
 from __future__ import annotations
 
@@ -8,7 +13,20 @@ import numpy as np
 from numba import njit, types
 from numba.np.numpy_support import as_dtype
 
-from .expansions import Arg, Implementation, allocator, checked_axis, copy_into, expansion, flat_set, float_array, helper, is_none, real, real_dtype, with_extent
+from .expansions import (
+    Arg,
+    Implementation,
+    allocator,
+    copy_into,
+    expansion,
+    flat_set,
+    float_array,
+    helper,
+    is_none,
+    real,
+    real_dtype,
+    with_extent,
+)
 
 __all__: list[str] = []
 
@@ -106,6 +124,14 @@ def repeat_expansion(a: Arg, repeats: Arg) -> Implementation | None:
 
 
 # Joins: the tuple of arrays is taken apart at compile time
+
+
+@njit
+def joining_axis(axis, ndim):
+    """The axis counted from the front; IndexError when out of bounds, as Numba has it in joins."""
+    if axis < -ndim or axis >= ndim:
+        raise IndexError("axis out of bounds for dimensions of the array")
+    return axis + ndim if axis < 0 else axis
 
 
 @helper
@@ -214,7 +240,11 @@ def store_slots(out: Arg, arrays: Arg, axis: Arg, k: Arg) -> Implementation:
 
 def _joint(arrays: Arg, same_ndim: bool = True) -> tuple[Any, Any] | None:
     """The allocator of the result and the number of dimensions of a tuple of real arrays of which one is of floats, else `None`."""
-    if not isinstance(arrays, types.BaseTuple) or not len(arrays) or not all(isinstance(a, types.Array) and real_dtype(a) is not None for a in arrays):
+    if (
+        not isinstance(arrays, types.BaseTuple)
+        or not len(arrays)
+        or not all(isinstance(a, types.Array) and real_dtype(a) is not None for a in arrays)
+    ):
         return None
     if not any(float_array(a) for a in arrays) or (same_ndim and len({a.ndim for a in arrays}) != 1):
         return None
@@ -230,7 +260,7 @@ def _concatenation(arrays: Arg) -> Any:
 
     @njit
     def concatenated(arrays, axis):
-        axis = checked_axis(axis, arrays[0].ndim)
+        axis = joining_axis(axis, arrays[0].ndim)
         out = empty(with_extent(arrays[0].shape, axis, joint_extent(arrays, axis)))
         store_blocks(out, arrays, axis, 0)
         return out
@@ -247,7 +277,7 @@ def _stacking(arrays: Arg) -> Any:
 
     @njit
     def stacked(arrays, axis):
-        axis = checked_axis(axis, ndim)
+        axis = joining_axis(axis, ndim)
         out = empty(inserted(arrays[0].shape, axis, count))
         store_slots(out, arrays, axis, 0)
         return out
@@ -308,7 +338,7 @@ def hstack_expansion(tup: Arg) -> Implementation | None:
     return lambda tup: join(tup, axis)
 
 
-@expansion(np.vstack, *([np.row_stack] if hasattr(np, "row_stack") else []))
+@expansion(np.vstack)
 def vstack_expansion(tup: Arg) -> Implementation | None:
     """Joined along axis 0, vectors stacked as rows."""
     joint = _joint(tup)
@@ -316,6 +346,10 @@ def vstack_expansion(tup: Arg) -> Implementation | None:
         return None
     join = _stacking(tup) if joint[1] == 1 else _concatenation(tup)
     return lambda tup: join(tup, 0)
+
+
+if "row_stack" in vars(np):  # removed in NumPy 2.5
+    expansion(vars(np)["row_stack"])(vstack_expansion)
 
 
 @expansion(np.dstack)
