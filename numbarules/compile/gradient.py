@@ -7,18 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..analysis.activity import Activity
-from ..analysis.alias import aliases_of
-from ..errors import AliasingError, DifferentiationError, message
-from ..ir.nodes import Apply, Const, Function, If, Named, OpenRecord, Operand, PrivateCopy, Raise, Region, ShadowLike, Stmt, Var, View
-from ..ir.rewrite import Builder, Names, substitute
-from ..ir.types import BOOL, NONE, POINTER, Array, NoneType, Opaque, Scalar, Tuple, Type, is_float, is_float_array, leaves, writable
-from ..primitives import Failure
-from ..runtime.arrays import overlaps
+from ..errors import DifferentiationError, message
+from ..ir.nodes import Const, Function, OpenRecord, Operand, Region, ShadowLike, Var, View
+from ..ir.rewrite import Builder
+from ..ir.types import NONE, POINTER, Array, NoneType, Opaque, Scalar, Tuple, Type, is_float, is_float_array, leaves, writable
 from ..transform.adjoints import Adjoints, zero
 from ..transform.forward import Forward
 from ..transform.reverse import Reverse
 from ..transform.simplify import simplify
 from .body import Body
+from .isolation import isolate
 from .capture import capture
 
 __all__ = ["Request", "gradient_function", "gradient_type"]
@@ -100,7 +98,7 @@ class _Gradient:
     def build(self) -> Function:
         b, body = Builder(self.names, self.primal.loc), self.body
         record = b.one(OpenRecord(), (), POINTER, "record")
-        self.isolate(b)
+        isolate(self.body, b)
         region, activity = body.region, body.activity
         forward = Forward(self.names, activity, record)
         outputs = self.shadows(region, activity, forward, b)
@@ -129,38 +127,6 @@ class _Gradient:
         return list(region.params[start:stop])
 
     # ------------------------------------------------------------------------------------------ the frame
-
-    def isolate(self, b: Builder) -> None:
-        """Copies the arguments that are written into, so that the caller's stay as they were; refuses overlapping ones."""
-        region = self.body.region
-        aliases = aliases_of(region)
-        arrays = [p for p in region.params if isinstance(p.type, Array)]
-        written = [p for p in arrays if aliases.written(p)]
-        env: dict[Var, Operand] = {}
-        inside: dict[Var, Var] = {}
-        for p in written:
-            for q in arrays:
-                if q is not p and (q not in written or arrays.index(q) > arrays.index(p)):
-                    self.refuse_overlap(p, q, b)
-        for p in written:
-            assert isinstance(p.type, Array)
-            copy = b.one(PrivateCopy(), [p], writable(p.type), p.name)
-            env[p] = inside[p] = copy if copy.type == p.type else b.one(View("cast"), [copy], p.type, p.name)
-        if env:
-            inner = substitute(Region((), region.body, region.yields), env, self.names)
-            self.body.replace(Region(region.params, inner.body, inner.yields), inside)
-
-    def refuse_overlap(self, p: Var, q: Var, b: Builder) -> None:
-        names = [v.name.split(".")[0] for v in (p, q)]
-        text = message(
-            f"arguments `{names[0]}` and `{names[1]}` of `{self.name}` overlap in memory",
-            contract=f"an argument that the function writes into (`{names[0]}`) shares no memory with another one",
-            instead=f"pass a copy of `{names[1]}`",
-        )
-        shared = b.one(Apply(Named(overlaps)), [p, q], BOOL, "overlap")
-        fail = b.child()
-        fail.add(Stmt(Raise(Failure(AliasingError, text)), (), (), (), b.loc))
-        b.add(Stmt(If(), (shared,), (), (fail.region((), None), b.child().region()), b.loc))
 
     def shadows(self, region: Region, activity: Activity, forward: Forward, b: Builder) -> dict[Var, Var]:
         """Makes the shadows of array arguments; returns those that become gradients, by parameter."""

@@ -17,17 +17,18 @@ from ..emit.emit import Generated, emit
 from ..emit.stubs import stub_dispatcher
 from ..ir.nodes import Apply, Const, Function, Get, Named, Offset, Operand, Put, Region, Retain, ShadowLike, Slab, Stmt, Var, const
 from ..ir.rewrite import Builder, free_vars
-from ..ir.types import INT64, NONE, POINTER, Array, Scalar, Tuple, Type, is_float, is_float_array, writable
+from ..ir.types import INT64, NONE, POINTER, Array, Tuple, Type, is_float, is_float_array, writable
 from ..runtime.record import record_enter, record_leave
 from ..transform.adjoints import Adjoints
 from ..transform.forward import Forward, shadow_type
 from ..transform.residuals import plan_residuals, recompute, size_of
 from ..transform.reverse import Reverse, replaced
 from ..transform.simplify import simplify
+from ..transform.tree import Tree
 from .body import Body
 from .calls import Callee
 
-__all__ = ["Unit", "unit_of"]
+__all__ = ["Unit", "unit_of", "write_frame"]
 
 
 @dataclass
@@ -109,6 +110,28 @@ def unit_of(callee: Callee, inputs: tuple[bool, ...], outputs: tuple[bool, ...])
     return _units.setdefault((callee, inputs, outputs), Unit(callee, inputs, outputs))
 
 
+def write_frame(tree: Tree, reverse: Region, forward: Forward, sweep: Reverse, frame: Var) -> tuple[list[Stmt], Region]:
+    """The statements that make `frame` and write into it what a reverse half needs, and that half, reading from its frame."""
+    own = tree.defined()
+    needed = [v for v in free_vars(reverse) if v in own]
+    plan = plan_residuals(needed, tree, set(), sweep.stable)
+    writing: list[Stmt] = []
+    reading = Builder(forward.names)
+    given: dict[Var, Operand] = {}
+    words = 0
+    for v in plan.recorded:
+        place, back = forward.names.var(POINTER, "place"), reading.one(Offset(8 * words), [frame], POINTER, "place")
+        writing.append(Stmt(Offset(8 * words), (frame,), (place,)))
+        if sweep.retained(v):
+            writing.append(Stmt(Retain(), (forward.record, v)))
+        writing.append(Stmt(Put(), (place, const(0), v)))
+        given[v] = reading.one(Get(), [back, const(0)], v.type, v.name)
+        words += -(-size_of(v.type) // 8)
+    env = recompute(plan, needed, given, reading)
+    block = Stmt(Slab(INT64), (forward.record, const(max(words, 1))), (frame,))
+    return [block, *writing], replaced(reverse, reading.body, env)
+
+
 class _Halves:
     def __init__(self, unit: Unit) -> None:
         self.unit = unit
@@ -136,28 +159,11 @@ class _Halves:
         adj = Adjoints()
         for i, ybar in zip(unit.cotangents, ybars, strict=True):
             adj.add((body.region.yields or ())[i], ybar, back)
-        Reverse(forward, body.rules).region(tree, adj, back)
+        Reverse(forward, body.rules, restore=True).region(tree, adj, back)
         gradients = [adj.get(body.region.params[i]) or Const(body.region.params[i].type, 0.0) for i in unit.scalars]
         reverse_region = back.region((frame, *ybars), gradients)
-        # what the reverse half needs is written into the frame
         tree.params += [*shadow_params, *(r for s in head.body for r in s.results)]
-        own = tree.defined()
-        needed = [v for v in free_vars(reverse_region) if v in own]
-        plan = plan_residuals(needed, tree, set(), Reverse(forward, body.rules).stable)
-        words, given = 0, {}
-        writing: list[Stmt] = []
-        reading = Builder(names, loc)
-        shadows = set(forward.shadows.values())
-        for v in plan.recorded:
-            place, back_place = names.var(POINTER, "place"), reading.one(Offset(8 * words), [frame], POINTER, "place")
-            writing.append(Stmt(Offset(8 * words), (frame,), (place,)))
-            if v not in shadows and not isinstance(v.type, Scalar) and v.type != POINTER:
-                writing.append(Stmt(Retain(), (record, v)))
-            writing.append(Stmt(Put(), (place, const(0), v)))
-            given[v] = reading.one(Get(), [back_place, const(0)], v.type, v.name)
-            words += -(-size_of(v.type) // 8)
-        env = recompute(plan, needed, given, reading)
-        reverse_region = replaced(reverse_region, reading.body, env)
+        writing, reverse_region = write_frame(tree, reverse_region, forward, Reverse(forward, body.rules), frame)
         outs: list[Operand] = []
         for i in unit.shadows_out:
             y = (body.region.yields or ())[i]
@@ -169,8 +175,7 @@ class _Halves:
             outs.append(tail_shadow)
         tail.emit(Apply(Named(record_leave)), [record], NONE)
         frozen = tree.freeze()
-        slab = Stmt(Slab(INT64), (record, const(max(words, 1))), (frame,))
-        statements = (*head.body, *frozen.body, slab, *writing, *tail.body)
+        statements = (*head.body, *frozen.body, *writing, *tail.body)
         results: list[Operand] = [*(frozen.yields or ()), *outs, frame]
         forward_types: tuple[Type, ...] = (POINTER, *(p.type for p in body.region.params), *(p.type for p in shadow_params))
         forward_half = Function(

@@ -241,8 +241,8 @@ class _Emitter:
                 self.temporary(self.call(record_put, *map(self.use, stmt.args)), "unused")
             case Retain():
                 self.temporary(self.call(record_retain, *map(self.use, stmt.args)), "unused")
-            case OpenRecord():
-                self.names[stmt.result] = self.scope.define(RecordLower.record_variable, self.loc)
+            case OpenRecord(kept):
+                self.names[stmt.result] = self.scope.define(RecordLower.kept_variable if kept else RecordLower.record_variable, self.loc)
                 self.pin(self.names[stmt.result], stmt.result.type)
                 self.set(stmt.result, self.call(record_open))
             case Store(wrap=False):

@@ -296,7 +296,9 @@ class Retain:
 
 @dataclass(frozen=True, slots=True)
 class OpenRecord:
-    """The record of one outermost gradient call."""
+    """The record of one outermost gradient call; it is closed when the function is left, or with `kept` only if that is by an exception."""
+
+    kept: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,9 @@ __all__ = [
     "record_close",
     "record_enter",
     "record_extend",
+    "record_from_handle",
     "record_get",
+    "record_handle",
     "record_leave",
     "record_offset",
     "record_open",
@@ -106,6 +108,26 @@ def record_slab(numba_type: Any) -> Intrinsic:
         return signature(types.voidptr, types.voidptr, types.int64), codegen
 
     return slab
+
+
+@intrinsic
+def record_handle(typingctx: Any, address: Any) -> Typed:
+    """An address as an integer, for Python to hold."""
+
+    def codegen(context: Context, builder: Builder, sig: Signature, args: Any) -> Value:
+        return builder.ptrtoint(args[0], context.get_value_type(types.uintp))
+
+    return signature(types.uintp, types.voidptr), codegen
+
+
+@intrinsic
+def record_from_handle(typingctx: Any, handle: Any) -> Typed:
+    """The address that an integer from `record_handle` stands for."""
+
+    def codegen(context: Context, builder: Builder, sig: Signature, args: Any) -> Value:
+        return builder.inttoptr(args[0], context.get_value_type(types.voidptr))
+
+    return signature(types.voidptr, types.uintp), codegen
 
 
 @intrinsic

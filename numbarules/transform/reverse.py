@@ -8,9 +8,10 @@ from typing import Protocol
 
 from ..analysis.alias import holds_memory
 from ..analysis.effects import effects
-from ..ir.nodes import AddTo, Alloc, Apply, Cast, Const, Extend, For, Function, Get, If, Invoke, Load, Named, Operand, Put, Raise, Region, Retain, Rule, Shape, Slab, Stmt, Store, Var, View, While, const
+from ..ir.nodes import AddTo, Alloc, Apply, Cast, Const, Extend, For, Function, Get, If, Invoke, Load, Named, Operand, Put, Raise, Region, Retain, Rule, ShadowLike, Shape, Slab, Stmt, Store, Var, View, While, const
 from ..ir.rewrite import Builder, free_vars, substitute
 from ..ir.types import BOOL, INT64, POINTER, Array, Pointer, is_float
+from ..primitives import assign
 from .adjoints import Adjoints, cast, zero
 from .arithmetic import ARITHMETIC, integer_power, mul
 from .forward import Forward
@@ -38,9 +39,13 @@ class Rules(Protocol):
 
 
 class Reverse:
-    """Builds the reverse sweep of a forward tree, and adds to that tree what the reverse sweep needs written down."""
+    """Builds the reverse sweep of a forward tree, and adds to that tree what the reverse sweep needs written down.
 
-    def __init__(self, forward: Forward, rules: Rules) -> None:
+    With `restore` the sweep leaves each shadow that the forward sweep made as it found it, all zeros, so that it can run again.
+    """
+
+    def __init__(self, forward: Forward, rules: Rules, restore: bool = False) -> None:
+        self.restore = restore
         self.forward = forward
         self.active = forward.active
         self.rules = rules
@@ -54,6 +59,8 @@ class Reverse:
         for node in reversed(tree.nodes):
             stmt = node.primal
             if stmt is None:
+                if self.restore and isinstance(node.op, ShadowLike):
+                    b.emit(Apply(Named(assign)), [node.results[0], zero(node.results[0].type.dtype)])  # type: ignore[union-attr]
                 continue
             b.loc = stmt.loc
             match node.op:

@@ -1,0 +1,184 @@
+"""A function and its pullback as two compiled halves that share a record, which the caller holds in between."""
+
+from __future__ import annotations
+
+import inspect
+import operator
+import weakref
+from functools import cached_property
+from typing import Any
+
+from .._numba import compiler_lock, numba_type
+from ..emit.emit import Generated, emit
+from ..emit.stubs import stub_dispatcher
+from ..ir.nodes import Apply, Function, Named, OpenRecord, Operand, PrivateCopy, Region, ShadowLike, Var
+from ..ir.rewrite import Builder
+from ..ir.types import POINTER, Array, Scalar, Tuple, Type, is_float, is_float_array, leaves, writable
+from ..primitives import assign
+from ..runtime.record import record_from_handle, record_handle
+from ..transform.adjoints import Adjoints, zero
+from ..transform.forward import Forward
+from ..transform.reverse import Reverse, replaced
+from ..transform.simplify import simplify
+from .body import Body
+from .capture import capture, options_of, python_function
+from .gradient import gradient_type
+from .isolation import isolate
+from .units import write_frame
+
+__all__ = ["Halves", "halves_of"]
+
+HANDLE = Scalar("uint64")
+
+
+class Halves:
+    """The halves of one function at one signature.
+
+    forward(*arguments) -> (value, record, frame): the value shares no memory with anything that a sweep writes; the
+    two others are integers. reverse(frame, *cotangents) -> one cotangent per leaf parameter that has a derivative; it
+    leaves the record as it found it and can be called again.
+    """
+
+    def __init__(self, f: Any, args: tuple[Any, ...]) -> None:
+        self.function = python_function(f)
+        self.options = options_of(f)
+        self.types = args
+        self.primal = capture(self.function, args, self.options)
+
+    @property
+    def name(self) -> str:
+        return self.function.__name__
+
+    @cached_property
+    def cotangent_types(self) -> list[Type]:
+        """The types of the cotangents that the reverse half takes: those of the differentiable leaves of the value."""
+        return [cotangent_type(t) for t in leaves(self.primal.result) if is_float(t) or is_float_array(t)]
+
+    @cached_property
+    def gradient_leaves(self) -> list[Type]:
+        """The types of what the reverse half returns."""
+        return [gradient_type(p.type) for p in self.primal.region.params if is_float(p.type) or is_float_array(p.type)]
+
+    @cached_property
+    def _ir(self) -> tuple[Function, Function]:
+        with compiler_lock:
+            return _build(self)
+
+    @cached_property
+    def forward(self) -> Any:
+        parameters = list(inspect.signature(self.function).parameters.values())
+        return self._dispatcher(0, parameters)
+
+    @cached_property
+    def reverse(self) -> Any:
+        n = 1 + len(self.cotangent_types)
+        return self._dispatcher(1, [inspect.Parameter(f"a{i}", inspect.Parameter.POSITIONAL_OR_KEYWORD) for i in range(n)])
+
+    @cached_property
+    def compiled_reverse(self) -> Any:
+        """The reverse half, compiled for its only signature."""
+        self.reverse.compile((numba_type(HANDLE), *map(numba_type, self.cotangent_types)))
+        return self.reverse
+
+    def _dispatcher(self, half: int, parameters: list[inspect.Parameter]) -> Any:
+        def generate(func_id: Any, args: tuple[Any, ...]) -> Generated:
+            return emit(self._ir[half], func_id)
+
+        return stub_dispatcher(f"{self.name}_{('vjp', 'pullback')[half]}", parameters, generate, self.options, self.function.__module__)
+
+
+_made: weakref.WeakKeyDictionary[Any, dict[tuple[Any, ...], Halves]] = weakref.WeakKeyDictionary()
+
+
+def halves_of(f: Any, args: tuple[Any, ...]) -> Halves:
+    """The halves of a function at Numba argument types, each made once."""
+    made = _made.setdefault(f, {})
+    if args not in made:
+        made[args] = Halves(f, args)
+    return made[args]
+
+
+def cotangent_type(t: Type) -> Type:
+    """The type in which a cotangent of a value of type `t` comes in."""
+    return Array(t.dtype, t.ndim, "F" if t.layout == "F" else "C") if isinstance(t, Array) else t
+
+
+def _build(halves: Halves) -> tuple[Function, Function]:
+    primal = halves.primal
+    carries = tuple(is_float(p.type) or is_float_array(p.type) for p in primal.region.params)
+    yields = primal.region.yields or ()
+    body = Body(primal, halves.options, halves.name, carries, tuple(is_float(y.type) or is_float_array(y.type) for y in yields), arrays_out=False)
+    names = body.names
+    head = Builder(names, primal.loc)
+    record, frame = head.one(OpenRecord(kept=True), (), POINTER, "record"), names.var(POINTER, "frame")
+    isolate(body, head, everything=True)
+    forward = Forward(names, body.activity, record)
+    shadows: dict[Var, Var] = {}
+    for p in body.region.params:
+        used = body.inside.get(p, p)
+        if is_float_array(p.type) and body.activity(used):
+            assert isinstance(p.type, Array)
+            shadows[p] = forward.shadows[p] = forward.shadows[used] = head.one(ShadowLike(), [record, p], writable(p.type), "shadow")
+    tree = forward.region(body.region)
+    results = tree.yields or []
+    # the reverse half
+    back = Builder(names, primal.loc)
+    adj = Adjoints()
+    ybars: list[Var] = []
+    seeded: list[Operand] = []
+    for y in body.region.yields or ():
+        if not (is_float(y.type) or is_float_array(y.type)):
+            continue
+        ybars.append(names.var(cotangent_type(y.type), "ybar"))
+        if is_float(y.type):
+            adj.add(y, ybars[-1], back)
+        elif isinstance(y, Var) and forward.has_shadow(y):
+            seeded.append(forward.shadow(y))
+            back.emit(Apply(Named(operator.iadd)), [seeded[-1], ybars[-1]], seeded[-1].type, hint="self")
+    sweep = Reverse(forward, body.rules, restore=True)
+    sweep.region(tree, adj, back)
+    gradients: list[Operand] = []
+    for p in body.region.params:
+        if is_float(p.type):
+            gradients.append(adj.get(p) or zero(p.type))
+        elif is_float_array(p.type):
+            gradients.append(_gradient(body.inside.get(p, p), shadows.get(p), gradient_type(p.type), back))
+    for shadow in [*shadows.values(), *seeded]:
+        assert isinstance(shadow.type, Array)
+        back.emit(Apply(Named(assign)), [shadow, zero(shadow.type.dtype)])
+    handle_in = names.var(HANDLE, "handle")
+    reverse_region = back.region((), gradients)
+    tree.params += [r for s in head.body for r in s.results]
+    writing, reverse_region = write_frame(tree, reverse_region, forward, sweep, frame)
+    opening = Builder(names, primal.loc)
+    opened = opening.one(Apply(Named(record_from_handle)), [handle_in], POINTER, "frame")
+    reverse_region = replaced(reverse_region, opening.body, {frame: opened})
+    reverse_region = Region((handle_in, *ybars), reverse_region.body, reverse_region.yields)
+    # the forward half
+    tail = Builder(names, primal.loc)
+    values = [tail.one(PrivateCopy(), [y], cotangent_type(y.type), "y") if isinstance(y.type, Array) else y for y in results]
+    handles = [tail.one(Apply(Named(record_handle)), [v], HANDLE, "handle") for v in (record, frame)]
+    frozen = tree.freeze()
+    statements = (*head.body, *frozen.body, *writing, *tail.body)
+    whole = Tuple((_owned(primal.result), HANDLE, HANDLE))
+    params = body.region.params
+    ended = frozen.yields is None
+    forward_half = Function(f"{halves.name}_vjp", primal.args, Region(params, statements, None if ended else (*values, *handles)), whole, primal.loc, primal.flags)
+    reverse_args = tuple((f"a{i}", p.type) for i, p in enumerate(reverse_region.params))
+    reverse_half = Function(f"{halves.name}_pullback", reverse_args, reverse_region, Tuple(tuple(g.type for g in gradients)), primal.loc, primal.flags)
+    return simplify(forward_half, names), simplify(reverse_half, names)
+
+
+def _gradient(p: Var, shadow: Var | None, t: Type, b: Builder) -> Operand:
+    """A gradient of its own memory: a copy of the shadow, or zeros."""
+    if shadow is None:
+        return b.one(ShadowLike(owned=True), [p], t, "gradient")
+    out = b.one(ShadowLike(owned=True), [shadow], t, "gradient")
+    b.emit(Apply(Named(assign)), [out, shadow])
+    return out
+
+
+def _owned(t: Type) -> Type:
+    if isinstance(t, Tuple):
+        return Tuple(tuple(map(_owned, t.items)), t.cls)
+    return cotangent_type(t)
