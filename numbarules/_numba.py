@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,29 +11,45 @@ from typing import Any
 import numpy as np
 from numba import typeof, types
 from numba.core import ir as nir
-from numba.core.compiler import CompilerBase, DefaultPassBuilder, Flags, PassManager
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, NullCache
+from numba.core.compiler import CompilerBase, DefaultPassBuilder, Flags, PassManager, run_frontend
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import FunctionPass, register_pass
+from numba.core.config import FULL_TRACEBACKS
 from numba.core.dispatcher import Dispatcher
-from numba.core.errors import NumbaError, TypingError
-from numba.core.registry import cpu_target
+from numba.core.errors import ForceLiteralArg, NumbaError, NumbaWarning, TypingError
+from numba.core.registry import CPUDispatcher, cpu_target
 from numba.core.ir_utils import build_definitions
+from numba.core.sigutils import is_signature, normalize_signature
 from numba.core.target_extension import resolve_dispatcher_from_str
 from numba.core.typed_passes import AnnotateTypes, IRLegalization, NopythonTypeInference, NoPythonBackend
+from numba.core.typeinfer import register_dispatcher
 from numba.core.typing.arraydecl import get_array_index_type
+from numba.core.typing.templates import AttributeTemplate
+from numba.extending import infer_getattr, lower_getattr, models, register_model
 
 from .ir import types as T
 from .runtime.lowering import RecordNativeLowering
 
 __all__ = [
+    "FULL_TRACEBACKS",
+    "CPUDispatcher",
+    "CompileResultCacheImpl",
+    "DifferentiableType",
     "Dispatcher",
+    "ForceLiteralArg",
+    "FunctionCache",
     "GeneratedCompiler",
+    "NullCache",
     "NumbaError",
+    "NumbaWarning",
     "TypedIR",
     "TypingError",
     "build_definitions",
     "compiler_lock",
+    "eager",
     "index_result",
+    "is_signature",
     "nir",
     "numba_type",
     "our_type",
@@ -152,7 +169,7 @@ def typed_ir(function: Callable[..., Any], args: tuple[Any, ...], options: Mappi
         typing_context, target_context = cpu_target.typing_context, cpu_target.target_context
         typing_context.refresh()
         target_context.refresh()
-        compiler = _CaptureCompiler(typing_context, target_context, None, args, return_type, flags(options), {})
+        compiler = _CaptureCompiler(typing_context, target_context, None, args, return_type, flags(options), dict(options.get("locals", ())))
         result = compiler.compile_extra(function)
     assert isinstance(result, TypedIR)
     return result
@@ -230,9 +247,50 @@ INPLACE = {
 def jit_dispatcher(stub: Callable[..., Any], options: Mapping[str, Any], pipeline: type[CompilerBase]) -> Any:
     """A dispatcher whose code comes from `pipeline`."""
     cls = resolve_dispatcher_from_str("cpu")
-    return cls(py_func=stub, locals={}, targetoptions={"nopython": True, **options}, pipeline_class=pipeline)
+    own = {k: v for k, v in options.items() if k != "locals"}  # the primal's variables
+    return cls(py_func=stub, locals={}, targetoptions={"nopython": True, **own}, pipeline_class=pipeline)
 
 
 def scalar_value(t: T.Scalar, value: Any) -> Any:
     """A NumPy scalar of the type."""
     return np.dtype(t.kind).type(value)
+        # Numba numbers the functions of a process, and a disk cache brings back those of other processes: without a name of its
+        # own, a generated function could be linked in the place of another one (Numba issue 10486).
+        state.func_id.func_qualname += f"_{uuid.uuid4().hex}"
+        state.func_id.unique_name = state.func_id.func_qualname
+
+
+# ---------------------------------------------------------------------------------------------- dispatchers with derivatives
+
+
+class DifferentiableType(types.Dispatcher):  # type: ignore[misc]
+    """The type of a dispatcher that has the attributes `grad` and `value_and_grad`, dispatchers again, in jitted code too."""
+
+
+register_model(DifferentiableType)(models.OpaqueModel)
+
+
+@infer_getattr
+class _Derivatives(AttributeTemplate):  # type: ignore[misc]
+    key = DifferentiableType
+
+    def resolve_grad(self, t: Any) -> Any:
+        return t.dispatcher.grad._numba_type_
+
+    def resolve_value_and_grad(self, t: Any) -> Any:
+        return t.dispatcher.value_and_grad._numba_type_
+
+
+@lower_getattr(DifferentiableType, "grad")
+@lower_getattr(DifferentiableType, "value_and_grad")
+def _derivative(context: Any, builder: Any, typ: Any, value: Any) -> Any:
+    return context.get_dummy_value()  # which code is called is in its type
+
+
+def eager(dispatcher: Any, signatures: list[Any]) -> list[tuple[Any, ...]]:
+    """Compiles a dispatcher for these signatures and no others; returns their argument types."""
+    with register_dispatcher(dispatcher):
+        for signature in signatures:
+            dispatcher.compile(signature)
+        dispatcher.disable_compile()
+    return [tuple(normalize_signature(s)[0]) for s in signatures]

@@ -11,7 +11,7 @@ from .._numba import Dispatcher, typed_ir, types
 from ..capture.translate import translate
 from ..ir.nodes import Function
 
-__all__ = ["bind", "capture", "options_of", "python_function", "recursive"]
+__all__ = ["bind", "capture", "forget", "options_of", "python_function", "recursive"]
 
 _MEANING = ("fastmath", "error_model", "boundscheck")
 _memo: weakref.WeakKeyDictionary[Any, dict[Any, Function]] = weakref.WeakKeyDictionary()
@@ -24,8 +24,16 @@ def python_function(f: Any) -> Callable[..., Any]:
 
 def options_of(f: Any) -> dict[str, Any]:
     """The `njit` options of a dispatcher that change what its code means."""
-    given: Mapping[str, Any] = f.targetoptions if isinstance(f, Dispatcher) else {}
-    return {k: given[k] for k in _MEANING if k in given}
+    if not isinstance(f, Dispatcher):
+        return {}
+    given: Mapping[str, Any] = f.targetoptions
+    pinned = {"locals": tuple(sorted(f.locals.items()))} if f.locals else {}
+    return {k: given[k] for k in _MEANING if k in given} | pinned
+
+
+def forget() -> None:
+    """Lets functions be captured again: what they refer to may have changed."""
+    _memo.clear()
 
 
 def capture(function: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any]) -> Function:
