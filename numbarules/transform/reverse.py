@@ -315,7 +315,10 @@ class Reverse:
     def for_loop(self, node: Node, adj: Adjoints, b: Builder) -> None:
         stmt = node.primal
         assert stmt is not None
-        if stmt.regions[0].yields is None:
+        if stmt.regions[0].yields is None:  # whoever comes back never entered the loop
+            for result, init in zip(stmt.results, stmt.args[1:], strict=True):
+                if self.active(init):
+                    adj.add(init, adj.take(result), b)
             return
         inner, sums, moved, _ = self.loop_body(node, adj, 1, b)
         result_bars = [adj.take(r) if is_float(r.type) else None for r in stmt.results]
