@@ -1,0 +1,1 @@
+"""Tools that test the engine: an interpreter of the IR, and generators of programs."""

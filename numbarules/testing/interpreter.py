@@ -1,0 +1,507 @@
+"""The meaning of the IR, on NumPy arrays and Python numbers: what compiled code is compared with.
+
+    run(function, args)                      the leaves of the result
+    run_dual(function, args, tangents)       the leaves of the result and of its directional derivative
+
+It is strict where compiled code is not: a value that was never set, an entry of the record that was never written,
+an index out of bounds of an unchecked access, a value that is not of its variable's type: each is an error. `empty`
+arrays are full of NaN. The directional derivative is forward mode, value and tangent side by side, and shares nothing
+with the reverse transform: an array's tangent is a second array, whose views follow those of the first.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..ir.nodes import (
+    UNDEFINED,
+    AddTo,
+    Alloc,
+    Apply,
+    Attribute,
+    Cast,
+    CloseRecord,
+    Const,
+    Extend,
+    For,
+    Function,
+    Get,
+    If,
+    Item,
+    Load,
+    MakeTuple,
+    Method,
+    Named,
+    OpenRecord,
+    Operand,
+    PrivateCopy,
+    Put,
+    Raise,
+    Region,
+    Retain,
+    ShadowLike,
+    Shape,
+    Slab,
+    Stmt,
+    Store,
+    Var,
+    View,
+    While,
+)
+from ..ir.types import Array, Scalar, Type, is_float
+from ..primitives import Failure, assign, ieee_divide
+
+__all__ = ["DERIVATIVES", "Dual", "IllFormed", "Interpreter", "OutOfFuel", "run", "run_dual"]
+
+
+class IllFormed(Exception):
+    """A program that does what no valid program does."""
+
+
+class OutOfFuel(Exception):
+    """More statements were executed than allowed."""
+
+
+@dataclass(slots=True)
+class Dual:
+    """A number or an array, and its derivative along one direction; both arrays have the same views."""
+
+    value: Any
+    tangent: Any
+
+
+@dataclass(slots=True)
+class Memory:
+    """A slab of the record."""
+
+    entries: list[Any]
+
+
+@dataclass(slots=True)
+class Record:
+    """The record; `retained` holds what it keeps alive."""
+
+    retained: list[Any] = field(default_factory=list)
+    closed: bool = False
+
+
+def run(function: Function, args: Sequence[Any], *, wide: bool = False, fuel: int = 1_000_000) -> tuple[Any, ...]:
+    """The leaves of the function's result. `wide`: float32 is computed as float64. Raises what the program raises."""
+    return Interpreter(wide, False, fuel).call(function, args)
+
+
+def run_dual(function: Function, args: Sequence[Any], tangents: Sequence[Any], *, wide: bool = False, fuel: int = 1_000_000) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """The leaves of the result, and their derivative along `tangents`, one a leaf of the arguments (None: not varied)."""
+    duals = [Dual(a, t) if t is not None else a for a, t in zip(args, tangents, strict=True)]
+    out = Interpreter(wide, True, fuel).call(function, duals)
+    return tuple(o.value if isinstance(o, Dual) else o for o in out), tuple(o.tangent if isinstance(o, Dual) else None for o in out)
+
+
+_NEVER = object()
+
+
+class Interpreter:
+    """Executes a function. `wide`: float32 is computed as float64; `dual`: floats and float arrays are `Dual`."""
+
+    def __init__(self, wide: bool = False, dual: bool = False, fuel: int = 1_000_000) -> None:
+        self.wide = wide
+        self.dual = dual
+        self.fuel = fuel
+        self.env: dict[Var, Any] = {}
+
+    def call(self, function: Function, args: Sequence[Any]) -> tuple[Any, ...]:
+        region = function.region
+        if len(args) != len(region.params):
+            raise IllFormed(f"{len(region.params)} leaves of arguments are wanted, {len(args)} came")
+        for p, a in zip(region.params, args, strict=True):
+            self.define(p, a if isinstance(a, Dual | np.ndarray) else self.scalar(a, p.type))
+        out = self.region(region)
+        if any(y is UNDEFINED for y in out):
+            raise IllFormed("a result was never defined")
+        return tuple(out)
+
+    # ------------------------------------------------------------------------------------------ values
+
+    def dtype(self, t: Scalar) -> Any:
+        return np.dtype("float64" if self.wide and t.kind == "float32" else t.kind)
+
+    def scalar(self, value: Any, t: Type) -> Any:
+        """`value` as a machine number of the type `t`."""
+        if isinstance(value, Dual):
+            if not is_float(t):
+                return self.scalar(value.value, t)
+            return Dual(self.scalar(value.value, t), float(value.tangent))
+        if not isinstance(t, Scalar):
+            return value
+        if t.kind == "float64" or t.kind == "float32" and self.wide:
+            return float(value)
+        if t.kind == "float32":
+            return np.float32(value)
+        if t.kind == "bool":
+            return bool(value)
+        if t.kind == "int64":
+            value = int(value)
+            return value if -(2**63) <= value < 2**63 else (value + 2**63) % 2**64 - 2**63
+        return np.dtype(t.kind).type(value)
+
+    def get(self, x: Operand) -> Any:
+        if isinstance(x, Const):
+            return x.value if x.value is UNDEFINED or x.value is None else self.scalar(x.value, x.type)
+        value = self.env.get(x, _NEVER)
+        if value is _NEVER:
+            raise IllFormed(f"{x} is used where it has no value")
+        return value
+
+    def defined(self, x: Operand) -> Any:
+        value = self.get(x)
+        if value is UNDEFINED:
+            raise IllFormed(f"{x} is used and was never defined")
+        return value
+
+    def define(self, v: Var, value: Any) -> None:
+        if value is not UNDEFINED:
+            self.check(v, value.value if isinstance(value, Dual) else value)
+        self.env[v] = value
+
+    def check(self, v: Var, value: Any) -> None:
+        """Refuses a value that is not of the variable's type."""
+        match v.type:
+            case Array(dtype, ndim, layout):
+                if not isinstance(value, np.ndarray) or value.dtype != self.dtype(dtype) or value.ndim != ndim:
+                    raise IllFormed(f"{v} holds {type(value).__name__} {getattr(value, 'dtype', '')}")
+                if layout == "C" and not value.flags.c_contiguous or layout == "F" and not value.flags.f_contiguous:
+                    raise IllFormed(f"{v} holds an array with strides {value.strides}")
+            case Scalar(kind):
+                wanted = bool if kind == "bool" else int if kind == "int64" else np.float32 if kind == "float32" and not self.wide else float if kind in ("float32", "float64") else None
+                if wanted is not None and type(value) is not wanted:
+                    raise IllFormed(f"{v} holds {value!r}, a {type(value).__name__}")
+
+    # ------------------------------------------------------------------------------------------ control
+
+    def region(self, region: Region) -> list[Any]:
+        for stmt in region.body:
+            self.statement(stmt)
+        if region.yields is None:
+            raise IllFormed("a region that raises reached its end")
+        return [self.get(y) for y in region.yields]
+
+    def statement(self, stmt: Stmt) -> None:
+        self.fuel -= 1
+        if self.fuel < 0:
+            raise OutOfFuel
+        method = _METHODS.get(type(stmt.op))
+        if method is None:
+            raise IllFormed(f"no meaning: {stmt}")
+        results = method(self, stmt)
+        if len(results) != len(stmt.results):
+            raise IllFormed(f"{len(results)} values for {stmt}")
+        for r, value in zip(stmt.results, results, strict=True):
+            self.define(r, value)
+
+    def branch(self, stmt: Stmt) -> list[Any]:
+        return self.region(stmt.regions[0 if self.defined(stmt.args[0]) else 1])
+
+    def for_loop(self, stmt: Stmt) -> list[Any]:
+        n, *state = (self.defined(stmt.args[0]), *map(self.get, stmt.args[1:]))
+        (region,) = stmt.regions
+        for k in range(n):
+            self.parameters(region, [k, *state])
+            state = self.region(region)
+        return state
+
+    def while_loop(self, stmt: Stmt) -> list[Any]:
+        state = [self.get(a) for a in stmt.args]
+        (region,) = stmt.regions
+        while True:
+            self.parameters(region, state)
+            again, *state = self.region(region)
+            if again is UNDEFINED:
+                raise IllFormed("a loop that does not know whether to go on")
+            if not again:
+                return state
+
+    def parameters(self, region: Region, values: list[Any]) -> None:
+        for p, value in zip(region.params, values, strict=True):
+            self.define(p, value)
+
+    def raises(self, stmt: Stmt) -> list[Any]:
+        assert isinstance(stmt.op, Raise)
+        if isinstance(stmt.op.payload, Failure):
+            raise stmt.op.payload.kind(stmt.op.payload.text)
+        raise RuntimeError("raised by the program")
+
+    # ------------------------------------------------------------------------------------------ calls
+
+    def apply(self, stmt: Stmt) -> list[Any]:
+        assert isinstance(stmt.op, Apply)
+        values = [self.defined(a) for a in stmt.args]
+        if any(isinstance(v, Memory | Record) for v in values):
+            raise IllFormed(f"a call with a part of the record: {stmt}")
+        match stmt.op.callee:
+            case Named(obj):
+                f: Any = obj
+            case Method(name):
+                f = lambda a, *rest, **kw: getattr(a, name)(*rest, **kw)  # noqa: E731
+            case Attribute(name):
+                f = lambda a: getattr(a, name)  # noqa: E731
+        if f is assign or f in _INPLACE:
+            return self.assignment(f, values, stmt)
+        split = len(values) - len(stmt.op.keywords)
+        keywords = dict(zip(stmt.op.keywords, values[split:], strict=True))
+        plain = [v.value if isinstance(v, Dual) else v for v in values[:split]]
+        y = _call(f, plain, keywords)
+        if not stmt.results:
+            return []
+        t = stmt.result.type
+        if any(isinstance(v, Dual) for v in values) and (is_float(t) or isinstance(t, Array) and is_float(t.dtype)):
+            y = Dual(y, _tangent(f, y, plain, values[:split], stmt))
+        return [self.scalar(y, t)]
+
+    def assignment(self, f: Any, values: list[Any], stmt: Stmt) -> list[Any]:
+        """`target[...] = value` and the augmented stores of whole arrays."""
+        target, source = values
+        a, s = (v.value if isinstance(v, Dual) else v for v in (target, source))
+        if isinstance(target, Dual):
+            ds = source.tangent if isinstance(source, Dual) else np.zeros(np.shape(s))
+            if f is assign or isinstance(target.value, np.ndarray):
+                new = {assign: lambda: ds, operator.iadd: lambda: target.tangent + ds, operator.isub: lambda: target.tangent - ds, operator.imul: lambda: target.tangent * s + a * ds, operator.itruediv: lambda: target.tangent / s - a / s / s * ds}[f]()
+                target.tangent[...] = new
+        a[...] = s if f is assign else _INPLACE[f](a, s)
+        return [target] * len(stmt.results)
+
+    def cast(self, stmt: Stmt) -> list[Any]:
+        value = self.get(stmt.args[0])
+        return [value if value is UNDEFINED else self.scalar(value, stmt.result.type)]
+
+    # ------------------------------------------------------------------------------------------ memory
+
+    def element(self, stmt: Stmt, indices: Iterable[Operand]) -> tuple[Any, tuple[int, ...]]:
+        array = self.defined(stmt.args[0])
+        plain = array.value if isinstance(array, Dual) else array
+        index = tuple(self.defined(i) for i in indices)
+        if not all(type(i) is int for i in index) or len(index) != plain.ndim:
+            raise IllFormed(f"index {index} of {stmt}")
+        if not stmt.op.wrap and not all(0 <= i < n for i, n in zip(index, plain.shape, strict=True)):  # type: ignore[union-attr]
+            raise IllFormed(f"index {index} is out of bounds {plain.shape}: {stmt}")
+        return array, index
+
+    def load(self, stmt: Stmt) -> list[Any]:
+        array, index = self.element(stmt, stmt.args[1:])
+        if isinstance(array, Dual):
+            return [self.scalar(Dual(array.value[index], array.tangent[index]), stmt.result.type)]
+        return [self.scalar(array[index], stmt.result.type)]
+
+    def store(self, stmt: Stmt) -> list[Any]:
+        array, index = self.element(stmt, stmt.args[1:-1])
+        value = self.defined(stmt.args[-1])
+        adds = isinstance(stmt.op, AddTo)
+        plain, dv = (value.value, value.tangent) if isinstance(value, Dual) else (value, 0.0)
+        target = array.value if isinstance(array, Dual) else array
+        if target.dtype.type is not np.asarray(plain).dtype.type:
+            raise IllFormed(f"a {type(plain).__name__} is stored into {target.dtype}: {stmt}")
+        target[index] = target[index] + plain if adds else plain
+        if isinstance(array, Dual):
+            array.tangent[index] = array.tangent[index] + dv if adds else dv
+        return []
+
+    def view(self, stmt: Stmt) -> list[Any]:
+        source = self.get(stmt.args[0])
+        if source is UNDEFINED:
+            return [UNDEFINED]
+        numbers = [self.defined(a) for a in stmt.args[1:]]
+        if isinstance(source, Dual):
+            return [Dual(_view(source.value, stmt, numbers), _view(source.tangent, stmt, numbers))]
+        return [_view(source, stmt, numbers)]
+
+    def alloc(self, stmt: Stmt) -> list[Any]:
+        t = stmt.result.type
+        assert isinstance(t, Array) and isinstance(stmt.op, Alloc)
+        shape = tuple(self.defined(a) for a in stmt.args)
+        blank = 0 if stmt.op.fill == "zeros" else math.nan if is_float(t.dtype) else -(10**9)
+        order: Any = "F" if t.layout == "F" else "C"
+        array = np.full(shape, blank, self.dtype(t.dtype), order=order)
+        return [Dual(array, np.full(shape, float(blank), order=order)) if self.dual and is_float(t.dtype) else array]
+
+    def copy(self, stmt: Stmt) -> list[Any]:
+        """A new array, with the argument's elements or zeros."""
+        source = self.get(stmt.args[-1])
+        if source is UNDEFINED:
+            raise IllFormed(f"a shadow of an array that does not exist: {stmt}")
+        t = stmt.result.type
+        assert isinstance(t, Array)
+        make: Any = np.array if isinstance(stmt.op, PrivateCopy) else np.zeros_like
+        order: Any = "F" if t.layout == "F" else "C"
+        if isinstance(source, Dual):
+            return [Dual(make(source.value, order=order), make(source.tangent, order=order))]
+        if isinstance(stmt.op, ShadowLike) and self.dual:
+            return [Dual(np.zeros_like(source, order=order), np.zeros(source.shape, order=order))]
+        return [make(source, order=order)]
+
+    def shape(self, stmt: Stmt) -> list[Any]:
+        assert isinstance(stmt.op, Shape)
+        array = self.defined(stmt.args[0])
+        return [int((array.value if isinstance(array, Dual) else array).shape[stmt.op.axis])]
+
+    def tuple_(self, stmt: Stmt) -> list[Any]:
+        return [tuple(self.defined(a) for a in stmt.args)]
+
+    def item(self, stmt: Stmt) -> list[Any]:
+        assert isinstance(stmt.op, Item)
+        return [self.defined(stmt.args[0])[stmt.op.index]]
+
+    # ------------------------------------------------------------------------------------------ record
+
+    def record(self, x: Operand) -> Record:
+        record = self.defined(x)
+        if not isinstance(record, Record) or record.closed:
+            raise IllFormed(f"{x} is no open record")
+        return record
+
+    def open_record(self, stmt: Stmt) -> list[Any]:
+        return [Record()]
+
+    def close_record(self, stmt: Stmt) -> list[Any]:
+        self.record(stmt.args[0]).closed = True
+        return []
+
+    def retain(self, stmt: Stmt) -> list[Any]:
+        self.record(stmt.args[0]).retained.append(self.get(stmt.args[1]))
+        return []
+
+    def slab(self, stmt: Stmt) -> list[Any]:
+        self.record(stmt.args[0])
+        return [Memory([_NEVER] * max(self.defined(stmt.args[1]), 0))]
+
+    def extend(self, stmt: Stmt) -> list[Any]:
+        self.record(stmt.args[0])
+        slab, old, new = map(self.defined, stmt.args[1:])
+        if len(slab.entries) < old or new < old:
+            raise IllFormed(f"{stmt} of {len(slab.entries)} entries")
+        return [Memory(slab.entries[:old] + [_NEVER] * (new - old))]
+
+    def entry(self, stmt: Stmt) -> tuple[Memory, int]:
+        slab, k = self.defined(stmt.args[0]), self.defined(stmt.args[1])
+        if not isinstance(slab, Memory) or not 0 <= k < len(slab.entries):
+            raise IllFormed(f"entry {k} of {slab}: {stmt}")
+        return slab, k
+
+    def put(self, stmt: Stmt) -> list[Any]:
+        slab, k = self.entry(stmt)
+        slab.entries[k] = self.get(stmt.args[2])
+        return []
+
+    def read_back(self, stmt: Stmt) -> list[Any]:
+        slab, k = self.entry(stmt)
+        if slab.entries[k] is _NEVER:
+            raise IllFormed(f"entry {k} was never written: {stmt}")
+        return [slab.entries[k]]
+
+
+_METHODS: dict[type, Callable[[Interpreter, Stmt], list[Any]]] = {
+    If: Interpreter.branch,
+    For: Interpreter.for_loop,
+    While: Interpreter.while_loop,
+    Raise: Interpreter.raises,
+    Apply: Interpreter.apply,
+    Cast: Interpreter.cast,
+    Load: Interpreter.load,
+    Store: Interpreter.store,
+    AddTo: Interpreter.store,
+    View: Interpreter.view,
+    Alloc: Interpreter.alloc,
+    ShadowLike: Interpreter.copy,
+    PrivateCopy: Interpreter.copy,
+    Shape: Interpreter.shape,
+    MakeTuple: Interpreter.tuple_,
+    Item: Interpreter.item,
+    OpenRecord: Interpreter.open_record,
+    CloseRecord: Interpreter.close_record,
+    Retain: Interpreter.retain,
+    Slab: Interpreter.slab,
+    Extend: Interpreter.extend,
+    Put: Interpreter.put,
+    Get: Interpreter.read_back,
+}
+
+_INPLACE: dict[Any, Callable[..., Any]] = {getattr(operator, "i" + n): getattr(operator, n) for n in "add sub mul truediv".split()}
+
+
+def _view(a: Any, stmt: Stmt, numbers: list[Any]) -> Any:
+    assert isinstance(stmt.op, View)
+    match stmt.op.kind:
+        case "transpose":
+            return a.T
+        case "cast":
+            return a
+        case "reshape":
+            out = a.reshape(tuple(numbers))
+            if a.size and not np.shares_memory(a, out):
+                raise IllFormed(f"a reshape that copies: {stmt}")
+            return out
+    rest = iter(numbers)
+    index = tuple(next(rest) if c == "i" else slice(next(rest), next(rest), next(rest)) if c == "s" else None if c == "n" else slice(None) for c in stmt.op.spec)
+    return a[(*index, ...)]  # with an ellipsis NumPy gives a view always, also of no dimensions
+
+
+def _call(f: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
+    if getattr(f, "__name__", "") == "overlaps":  # an intrinsic of the runtime
+        return bool(np.shares_memory(*args))
+    if getattr(f, "__name__", "") == "ieee_divide":
+        return ieee_divide(*args)
+    if f in (builtins.max, builtins.min) and any(isinstance(a, float) and math.isnan(a) for a in args):
+        return math.nan
+    return f(*args, **keywords)
+
+
+# ---------------------------------------------------------------------------------------------- derivatives
+
+
+Partials = Callable[..., tuple[Any, ...]]
+
+# The partial derivatives by each argument, from (y, *args): written here once more, on purpose.
+DERIVATIVES: dict[Any, Partials] = {
+    operator.add: lambda y, a, b: (1.0, 1.0),
+    operator.sub: lambda y, a, b: (1.0, -1.0),
+    operator.mul: lambda y, a, b: (b, a),
+    operator.truediv: lambda y, a, b: (1.0 / b, -a / (b * b)),
+    ieee_divide: lambda y, a, b: (1.0 / b, -a / (b * b)) if b else (math.inf, math.nan),
+    operator.neg: lambda y, a: (-1.0,),
+    operator.pos: lambda y, a: (1.0,),
+    operator.pow: lambda y, a, b: (b * a ** (b - 1) if b else 0.0, y * math.log(a) if a > 0 else 0.0),
+    operator.floordiv: lambda y, a, b: (0.0, 0.0),
+    operator.mod: lambda y, a, b: (1.0, -(a // b)),
+    builtins.abs: lambda y, a: (float(a > 0) - float(a < 0),),
+    builtins.max: lambda y, a, b: (1.0, 0.0) if a > b else (0.0, 1.0) if a < b else (0.5, 0.5),
+    builtins.min: lambda y, a, b: (1.0, 0.0) if a < b else (0.0, 1.0) if a > b else (0.5, 0.5),
+    math.sin: lambda y, a: (math.cos(a),),
+    math.cos: lambda y, a: (-math.sin(a),),
+    math.tanh: lambda y, a: (1.0 / math.cosh(a) ** 2 if abs(a) < 300 else 0.0,),
+    math.exp: lambda y, a: (math.exp(a),),
+    math.log: lambda y, a: (1.0 / a,),
+    math.sqrt: lambda y, a: (0.5 / math.sqrt(a),),
+    math.atan: lambda y, a: (1.0 / (1.0 + a * a),),
+    math.floor: lambda y, a: (0.0,),
+    math.hypot: lambda y, a, b: (a / y, b / y) if y else (0.0, 0.0),
+    math.atan2: lambda y, a, b: (b / (a * a + b * b), -a / (a * a + b * b)),
+}
+for _ufunc, _same in ((np.sin, math.sin), (np.cos, math.cos), (np.tanh, math.tanh), (np.exp, math.exp), (np.log, math.log), (np.sqrt, math.sqrt), (np.abs, builtins.abs), (np.arctan, math.atan), (np.maximum, builtins.max), (np.minimum, builtins.min), (np.add, operator.add), (np.subtract, operator.sub), (np.multiply, operator.mul), (np.hypot, math.hypot)):
+    DERIVATIVES[_ufunc] = DERIVATIVES[_same]
+
+
+def _tangent(f: Any, y: Any, plain: list[Any], values: list[Any], stmt: Stmt) -> float:
+    partials = DERIVATIVES.get(ieee_divide if getattr(f, "__name__", "") == "ieee_divide" else f)
+    if partials is None:
+        raise NotImplementedError(f"the derivative of {stmt}")
+    doubles = [float(p) if isinstance(p, float | np.floating) else p for p in plain]
+    out = 0.0
+    for value, d in zip(values, partials(y, *doubles), strict=True):
+        if isinstance(value, Dual) and value.tangent != 0.0:
+            out += float(value.tangent) * float(d)
+    return out

@@ -1,0 +1,667 @@
+"""Random programs of the IR, and what must hold of their gradients.
+
+A program is valid by construction and keeps to what the front end makes of Python: loops with several exits carry an
+exit number, what one branch alone defines is undefined behind the other, buffers are swapped by loop-carried values.
+Its derivative is checked through the interpreter along a random direction v: <grad, v> by the reverse transform against
+forward mode on the primal.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+import operator
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..ir.nodes import UNDEFINED, AddTo, Alloc, Apply, Cast, Const, For, Function, If, Load, Named, Operand, Raise, Region, Stmt, Store, Var, View, While, const, walk
+from ..ir.rewrite import Builder, Names
+from ..ir.types import BOOL, FLOAT32, FLOAT64, INT64, NONE, Array, Scalar, Type, is_float, is_float_array
+from ..primitives import Failure
+from .interpreter import OutOfFuel, run, run_dual
+
+__all__ = ["Mismatch", "Program", "check_program", "generate", "shrink"]
+
+Gradient = Callable[[Function, tuple[int, ...]], Function]
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A function, arguments to run it at, and the positions to differentiate by."""
+
+    function: Function
+    args: tuple[Any, ...]
+    argnums: tuple[int, ...]
+
+
+class Mismatch(AssertionError):
+    """A gradient that is not what it must be."""
+
+
+# ---------------------------------------------------------------------------------------------- generation
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """An operand in scope; `shape` is the shape of an array, which the generator always knows."""
+
+    operand: Operand
+    shape: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Guarded:
+    """A value that exists only where `condition` is `side`."""
+
+    condition: Operand
+    side: bool
+    known: Known
+
+
+def generate(seed: int, size: int = 22) -> Program:
+    """The program of a seed, with about `size` statements beside those that give its result."""
+    return _Generator(random.Random(seed), size).program()
+
+
+_UNARY: list[Any] = [math.sin, math.cos, math.tanh, math.atan, operator.neg, builtins.abs]
+_MISFIT = Failure(ValueError, "never raised")
+
+
+class _Generator:
+    def __init__(self, rng: random.Random, size: int) -> None:
+        self.rng = rng
+        self.left = size
+        self.names = Names()
+        self.b = Builder(self.names)
+        self.scope: list[Known] = []
+        self.guarded: list[Guarded] = []
+        self.depth = 0
+
+    def program(self) -> Program:
+        rng = self.rng
+        n = rng.randint(2, 4)
+        layout = rng.choice("CFA")
+        kind = rng.choice([FLOAT64, FLOAT64, FLOAT32])
+        args: list[tuple[str, Type, Any]] = [
+            ("s", FLOAT64, rng.uniform(-1.5, 1.5)),
+            ("x", Array(FLOAT64, 1, rng.choice("CCA")), (n,)),
+            ("y", Array(kind, rng.choice([1, 2]), layout), None),
+            ("t", kind, rng.uniform(-1.5, 1.5)),
+            ("m", INT64, rng.randint(1, 9)),
+            ("idx", Array(INT64, 1, "C"), (3,)),
+        ]
+        values: list[Any] = []
+        params: list[Var] = []
+        for name, t, value in args:
+            p = self.names.var(t, name)
+            params.append(p)
+            shape: tuple[int, ...] | None = None
+            if isinstance(t, Array):
+                shape = value or ((n,) if t.ndim == 1 else (rng.randint(2, 3), n))
+                value = self.array(t, shape)
+            elif t == FLOAT32:
+                value = np.float32(value)
+            values.append(value)
+            self.scope.append(Known(p, shape))
+        while self.left > 0:
+            self.statement()
+        result = self.result()
+        function = Function("f", tuple((name, t) for name, t, _ in args), self.b.region(params, [result]), result.type)
+        floats = [i for i, (_, t, _) in enumerate(args) if is_float(t) or is_float_array(t)]
+        argnums = tuple(floats) if rng.random() < 0.7 else tuple(sorted(rng.sample(floats, rng.randint(1, len(floats)))))
+        return Program(function, tuple(values), argnums)
+
+    def array(self, t: Array, shape: tuple[int, ...]) -> Any:
+        size = int(np.prod(shape))
+        if not is_float(t.dtype):
+            return np.array([self.rng.randint(0, 7) for _ in range(size)]).reshape(shape)
+        flat = np.array([self.rng.uniform(-1.5, 1.5) for _ in range(size)], t.dtype.kind)
+        if t.layout == "A":
+            base = np.zeros((*shape[:-1], 2 * shape[-1]), t.dtype.kind)
+            base[..., ::2] = flat.reshape(shape)
+            return base[..., ::2]
+        return np.array(flat.reshape(shape), order=t.layout)  # type: ignore[call-overload]
+
+    def result(self) -> Operand:
+        total: Operand = const(0.25)
+        found = [k for k in self.scope if is_float(k.operand.type)][-4:]
+        found += [Known(self.b.one(Load(), [k.operand, *self.index(k)], k.operand.type.dtype), None) for k in self.arrays() for _ in range(2)]  # type: ignore[union-attr]
+        for k in found:
+            weighted = self.call(operator.mul, [self.b.cast(k.operand, FLOAT64), const(round(self.rng.uniform(0.3, 2.0), 2))], FLOAT64)
+            total = self.call(operator.add, [total, weighted], FLOAT64)
+        return total if self.rng.random() < 0.9 else self.b.cast(total, FLOAT32)
+
+    # ------------------------------------------------------------------------------------------ choice
+
+    def known(self, t: Type) -> list[Known]:
+        return [k for k in self.scope if k.operand.type == t]
+
+    def arrays(self, floats: bool = True) -> list[Known]:
+        return [k for k in self.scope if isinstance(k.operand.type, Array) and is_float(k.operand.type.dtype) == floats]
+
+    def recent(self, found: list[Any]) -> Any:
+        return found[-min(len(found), 1 + int(self.rng.expovariate(0.35)))]
+
+    def float(self, t: Type | None = None) -> Operand:
+        if t is None:
+            t = self.rng.choice([FLOAT64, FLOAT64, FLOAT32])
+        if self.rng.random() < 0.12:
+            return Const(t, round(self.rng.uniform(-1.5, 1.5), 2) if t == FLOAT64 else self.rng.randint(-3, 3) / 2)
+        exact = self.known(t)
+        if exact and self.rng.random() < 0.9:
+            return self.recent(exact).operand  # type: ignore[no-any-return]
+        other = [k for k in self.scope if is_float(k.operand.type)]
+        return self.b.cast(self.recent(other).operand, t)
+
+    def int(self) -> Operand:
+        if self.rng.random() < 0.25:
+            return const(self.rng.randint(0, 5))
+        return self.recent(self.known(INT64)).operand  # type: ignore[no-any-return]
+
+    def below(self, n: int) -> Operand:
+        """An integer in [0, n)."""
+        if self.rng.random() < 0.3:
+            return const(self.rng.randrange(n))
+        return self.call(operator.mod, [self.int(), const(n)], INT64)
+
+    def index(self, k: Known) -> list[Operand]:
+        assert k.shape is not None
+        return [self.below(n) for n in k.shape]
+
+    def call(self, f: Any, args: list[Operand], t: Type) -> Var:
+        return self.b.one(Apply(Named(f)), args, t, getattr(f, "__name__", "v"))
+
+    def add(self, operand: Operand, shape: tuple[int, ...] | None = None) -> None:
+        self.scope.append(Known(operand, shape))
+
+    def bounded(self, v: Operand) -> Operand:
+        """`v` as it is, or brought back to the order of one."""
+        return self.call(self.rng.choice([math.sin, math.tanh]), [v], v.type) if self.rng.random() < 0.4 else v
+
+    # ------------------------------------------------------------------------------------------ statements
+
+    def statement(self) -> None:
+        self.left -= 1
+        kinds: list[tuple[int, Callable[[], None]]] = [(4, self.arithmetic), (2, self.unary), (1, self.divide), (1, self.power), (1, self.extreme), (1, self.convert), (2, self.integer), (4, self.load), (5, self.store), (2, self.add_to), (2, self.view), (1, self.allocate), (1, self.exchange), (1, self.index_array), (1, self.update)]
+        if self.depth < 3 and self.left > 2:
+            kinds += [(4, self.branch), (4, self.for_loop), (3, self.while_loop), (1, self.raising)]
+        makers = [m for _, m in kinds]
+        self.rng.choices(makers, [w for w, _ in kinds])[0]()
+
+    def arithmetic(self) -> None:
+        a = self.float()
+        self.add(self.bounded(self.call(self.rng.choice([operator.add, operator.sub, operator.mul, operator.mul]), [a, self.float(a.type)], a.type)))
+
+    def unary(self) -> None:
+        a = self.float()
+        self.add(self.call(self.rng.choice(_UNARY), [a], a.type))
+
+    def divide(self) -> None:
+        a = self.float()
+        low = self.call(operator.add, [self.call(math.sin, [self.float(a.type)], a.type), Const(a.type, 2.0)], a.type)
+        self.add(self.call(operator.truediv, [a, low], a.type))
+
+    def power(self) -> None:
+        a = self.call(math.sin, [self.float(FLOAT64)], FLOAT64)
+        self.add(self.call(operator.pow, [a, const(self.rng.randint(0, 4))], FLOAT64))
+
+    def extreme(self) -> None:
+        a = self.float()
+        self.add(self.call(self.rng.choice([max, min]), [a, self.float(a.type)], a.type))
+
+    def convert(self) -> None:
+        a = self.float()
+        self.add(self.b.one(Cast(), [a], FLOAT32 if a.type == FLOAT64 else FLOAT64, "c"))
+
+    def integer(self) -> None:
+        i = self.call(self.rng.choice([operator.add, operator.mul, operator.sub]), [self.int(), const(self.rng.randint(1, 3))], INT64)
+        if self.rng.random() < 0.3:
+            i = self.b.one(Cast(), [self.call(math.floor, [self.call(math.sin, [self.float(FLOAT64)], FLOAT64)], FLOAT64)], INT64, "i")
+        self.add(self.call(operator.mod, [i, const(self.rng.randint(3, 9))], INT64) if self.rng.random() < 0.7 else i)
+
+    def load(self) -> None:
+        k = self.recent(self.arrays())
+        self.add(self.b.one(*self.access(Load, k), k.operand.type.dtype))
+
+    def access(self, op: Any, k: Known, *value: Operand) -> tuple[Any, list[Operand]]:
+        """An access to an element: some wrap, and some of those count from the end."""
+        wrap = self.rng.random() < 0.7
+        index = self.index(k)
+        assert k.shape is not None
+        if wrap and self.rng.random() < 0.3:
+            index = [const(i.value - n) if isinstance(i, Const) and isinstance(i.value, int) else i for i, n in zip(index, k.shape, strict=True)]
+        return op(wrap), [k.operand, *index, *value]
+
+    def store(self) -> None:
+        k = self.recent(self.arrays())
+        self.b.emit(*self.access(Store, k, self.float(k.operand.type.dtype)))
+
+    def add_to(self) -> None:
+        k = self.recent(self.arrays())
+        self.b.emit(*self.access(AddTo, k, self.float(k.operand.type.dtype)))
+
+    def update(self) -> None:
+        """a[i] = g(a[i])."""
+        k = self.recent(self.arrays())
+        t, index = k.operand.type.dtype, self.index(k)
+        old = self.b.one(Load(), [k.operand, *index], t)
+        self.add(old)
+        new = self.call(operator.mul, [self.call(math.sin, [old], t), self.float(t)], t)
+        self.b.emit(Store(), [k.operand, *index, new])
+
+    def exchange(self) -> None:
+        """t = a[i]; a[i] = a[j]; a[j] = t."""
+        k = self.recent(self.arrays())
+        t = k.operand.type.dtype
+        i, j = self.index(k), self.index(k)
+        first = self.b.one(Load(), [k.operand, *i], t)
+        self.add(first)
+        self.b.emit(Store(), [k.operand, *i, self.b.one(Load(), [k.operand, *j], t)])
+        self.b.emit(Store(), [k.operand, *j, first])
+
+    def index_array(self) -> None:
+        k = self.recent(self.arrays(floats=False))
+        assert k.shape is not None
+        if self.rng.random() < 0.6:
+            self.add(self.b.one(Load(), [k.operand, *self.index(k)], INT64))
+        else:
+            self.b.emit(Store(), [k.operand, *self.index(k), self.below(7)])
+
+    def view(self) -> None:
+        k = self.recent(self.arrays())
+        t, shape, rng = k.operand.type, k.shape, self.rng
+        if len(shape) == 2 and rng.random() < 0.4:
+            flipped = Array(t.dtype, 2, {"C": "F", "F": "C"}.get(t.layout, "A"))
+            self.add(self.b.one(View("transpose"), [k.operand], flipped, "T"), shape[::-1])
+        elif len(shape) == 2 and rng.random() < 0.6:
+            if rng.random() < 0.5:
+                row = Array(t.dtype, 1, "C" if t.layout == "C" else "A")
+                self.add(self.b.one(View("index", rng.choice(["i", "if"])), [k.operand, self.below(shape[0])], row, "row"), shape[1:])
+            else:
+                column = Array(t.dtype, 1, "C" if t.layout == "F" else "A")
+                self.add(self.b.one(View("index", "fi"), [k.operand, self.below(shape[1])], column, "column"), shape[:1])
+        elif t.layout == "C" and rng.random() < 0.3:
+            flat = len(shape) == 2
+            new = (shape[0] * shape[1],) if flat else (1, shape[0])
+            self.add(self.b.one(View("reshape"), [k.operand, *map(const, new)], Array(t.dtype, len(new), "C"), "r"), new)
+        else:
+            n = shape[0]
+            start, step = rng.randrange(n), rng.choice([None, None, 1, 2, -1])
+            stop = None if step == -1 else rng.randint(start + 1, n)
+            length = len(range(n)[start:stop:step])
+            parts: list[Operand] = [const(p) if p is not None else Const(NONE, None) for p in (start, stop, step)]
+            layout = "C" if t.layout == "C" and step is None else "A"
+            self.add(self.b.one(View("index", "s"), [k.operand, *parts], Array(t.dtype, t.ndim, layout), "part"), (length, *shape[1:]))
+
+    def allocate(self) -> None:
+        t = self.rng.choice([FLOAT64, FLOAT64, FLOAT32])
+        model = self.rng.choice(self.arrays())
+        shape = model.shape if self.rng.random() < 0.7 and len(model.shape) == 1 else (self.rng.randint(1, 4),)  # type: ignore[arg-type]
+        fill = self.rng.choice(["zeros", "empty"])
+        a = self.b.one(Alloc(fill), [const(n) for n in shape], Array(t, 1, "C"), "buf")
+        self.add(a, shape)
+        if fill == "empty":
+            k = self.names.var(INT64, "k")
+            outer, self.b = self.b, self.b.child()
+            source = self.rng.choice([m for m in self.arrays() if len(m.shape or ()) == 1 and m.operand is not a])
+            value: Operand = self.float(t)
+            if (source.shape or (0,))[0] >= shape[0]:
+                value = self.call(operator.mul, [value, self.b.cast(self.b.one(Load(False), [source.operand, k], source.operand.type.dtype), t)], t)  # type: ignore[union-attr]
+            self.b.emit(Store(False), [a, k, self.bounded(value)])
+            inner, self.b = self.b, outer
+            self.b.emit(For(), [const(shape[0])], regions=(inner.region([k]),))
+
+    # ------------------------------------------------------------------------------------------ control
+
+    def condition(self) -> Operand:
+        known = self.known(BOOL)
+        if known and self.rng.random() < 0.3:
+            return self.recent(known).operand  # type: ignore[no-any-return]
+        if self.rng.random() < 0.5:
+            a = self.float(FLOAT64)
+            c = self.call(self.rng.choice([operator.lt, operator.gt]), [a, const(round(self.rng.uniform(-0.5, 0.5), 2))], BOOL)
+        else:
+            c = self.call(operator.eq, [self.below(self.rng.randint(2, 3)), const(0)], BOOL)
+        self.add(c)
+        return c
+
+    def inside(self, count: int, extra: list[Known] | None = None) -> tuple[Builder, list[Known]]:
+        """Statements of a region: its builder, and the scope at its end. The caller's scope is unchanged."""
+        scope, guarded, outer = list(self.scope), list(self.guarded), self.b
+        self.scope += extra or []
+        self.b, self.depth = self.b.child(), self.depth + 1
+        while count > 0 and self.left > 0:
+            before = self.left
+            self.statement()
+            count -= before - self.left
+        builder, end = self.b, self.scope
+        self.b, self.depth, self.scope, self.guarded = outer, self.depth - 1, scope, guarded
+        return builder, end
+
+    def branch(self) -> None:
+        condition = self.condition()
+        sides = []
+        for side in (True, False):
+            extra = [g.known for g in self.guarded if g.condition is condition and g.side == side]
+            sides.append(self.inside(self.rng.randint(0, 5), extra))
+        results: list[Var] = []
+        yields: tuple[list[Operand], list[Operand]] = ([], [])
+        fresh: list[Known] = []
+        for model in self.wanted(self.rng.randint(0, 3)):
+            r = self.names.var(model.operand.type, "r")
+            for out, (_, end) in zip(yields, sides, strict=True):
+                out.append(self.pick(end, model))
+            results.append(r)
+            fresh.append(Known(r, model.shape))
+        only = self.rng.random() < 0.4
+        if only:
+            side = self.rng.random() < 0.5
+            end = sides[0 if side else 1][1][len(self.scope) :]
+            defined = [k for k in end if isinstance(k.operand, Var)]
+            if defined:
+                k = self.recent(defined)
+                r = self.names.var(k.operand.type, "only")
+                yields[0 if side else 1].append(k.operand)
+                yields[1 if side else 0].append(Const(r.type, UNDEFINED))
+                results.append(r)
+                self.guarded.append(Guarded(condition, side, Known(r, k.shape)))
+        regions = tuple(b.region((), out) for (b, _), out in zip(sides, yields, strict=True))
+        self.b.add(Stmt(If(), (condition,), tuple(results), regions))
+        self.scope += fresh
+        if only and self.guarded and self.rng.random() < 0.7 and self.left > 0:
+            self.again(self.guarded[-1])
+
+    def again(self, g: Guarded) -> None:
+        """Another branch on the same condition, which uses what the first one made."""
+        if not any(k.operand is g.condition for k in self.scope) and isinstance(g.condition, Var):
+            return
+        builder, end = self.inside(self.rng.randint(1, 3), [g.known])
+        value = self.pick(end, Known(Const(FLOAT64, 0.0)))
+        if is_float(g.known.operand.type):
+            value = builder.one(Apply(Named(operator.mul)), [value, builder.cast(g.known.operand, FLOAT64)], FLOAT64)
+        r = self.names.var(FLOAT64, "r")
+        other = (self.b.child().region((), [self.float_known()]), builder.region((), [value]))
+        self.b.add(Stmt(If(), (g.condition,), (r,), other[::-1] if g.side else other))
+        self.add(r)
+
+    def float_known(self) -> Operand:
+        return self.recent(self.known(FLOAT64)).operand  # type: ignore[no-any-return]
+
+    def wanted(self, count: int) -> list[Known]:
+        """Values of the scope whose types become results of a region."""
+        out = []
+        for _ in range(count):
+            kind = self.rng.random()
+            found = self.arrays() if kind < 0.35 else self.known(INT64) if kind < 0.5 else [k for k in self.scope if is_float(k.operand.type)]
+            out.append(self.recent(found))
+        return out
+
+    def pick(self, scope: list[Known], model: Known) -> Operand:
+        """A value of the model's type and shape."""
+        found = [k for k in scope if k.operand.type == model.operand.type and k.shape == model.shape]
+        if not found:
+            return model.operand
+        if isinstance(model.operand.type, Array):
+            return self.rng.choice(found).operand
+        return self.recent(found).operand  # type: ignore[no-any-return]
+
+    def carried(self) -> tuple[list[Operand], list[Known]]:
+        """Initial values and parameters of a loop; arrays often come in pairs, to be swapped."""
+        models = self.wanted(self.rng.randint(0, 3))
+        if self.rng.random() < 0.25:
+            k = self.recent(self.arrays())
+            models += [k, Known(self.pick(self.scope, k), k.shape)]
+        return [m.operand for m in models], [Known(self.names.var(m.operand.type, "p"), m.shape) for m in models]
+
+    def passed_on(self, end: list[Known], params: list[Known]) -> list[Operand]:
+        """What an iteration hands to the next: something new, the same, or another parameter of the type."""
+        out: list[Operand] = []
+        for p in params:
+            same = [q for q in params if q is not p and q.operand.type == p.operand.type and q.shape == p.shape]
+            if same and self.rng.random() < 0.6:
+                out.append(self.rng.choice(same).operand)
+            else:
+                out.append(self.pick(end, p))
+        return out
+
+    def late(self, builder: Builder, end: list[Known], inits: list[Operand], params: list[Known], yields: list[Operand]) -> None:
+        """A value that only the loop defines: undefined before its first iteration."""
+        k = self.recent(end)
+        if isinstance(k.operand, Var) and self.rng.random() < 0.3:
+            inits.append(Const(k.operand.type, UNDEFINED))
+            params.append(Known(self.names.var(k.operand.type, "late"), k.shape))
+            yields.append(k.operand)
+
+    def for_loop(self) -> None:
+        rng = self.rng
+        n: Operand = const(rng.randint(0, 4)) if rng.random() < 0.6 else self.call(operator.sub, [self.below(5), const(1)], INT64)
+        inits, params = self.carried()
+        k = self.names.var(INT64, "k")
+        counter = rng.random() < 0.4  # an integer that moves by a constant, or by another rule
+        if counter:
+            inits.append(self.int())
+            params.append(Known(self.names.var(INT64, "i")))
+        builder, end = self.inside(rng.randint(1, 7), [*params, Known(k)])
+        yields = self.passed_on(end, params)
+        if counter:
+            step: list[Operand] = [params[-1].operand, const(rng.choice([1, 2, -1]))]
+            moved: Operand = builder.one(Apply(Named(operator.add)), step, INT64, "i")
+            if rng.random() < 0.3:
+                moved = builder.one(Apply(Named(operator.mod)), [moved, const(5)], INT64, "i")
+            yields[-1] = moved
+        if isinstance(n, Const) and isinstance(n.value, int) and n.value > 0:
+            self.late(builder, end, inits, params, yields)
+        results = [self.names.var(p.operand.type, "q") for p in params]
+        self.b.add(Stmt(For(), (n, *inits), tuple(results), (builder.region([k, *(p.operand for p in params)], yields),)))  # type: ignore[misc]
+        self.scope += [Known(r, p.shape) for r, p in zip(results, params, strict=True)]
+
+    def while_loop(self) -> None:
+        """A loop with one or two exits: it carries a count, and the number of the exit it left by."""
+        rng = self.rng
+        inits, params = self.carried()
+        count, door = self.names.var(INT64, "count"), self.names.var(INT64, "exit")
+        limit = rng.choice([1, 2, 3, 4, 19, 35] if self.depth == 0 else [1, 2, 3])
+        state = [*params, Known(count)]
+        builder, end = self.inside(rng.randint(0, 3), state)
+        following = builder.one(Apply(Named(operator.add)), [count, const(1)], INT64, "count")
+        again, chosen = self.names.var(BOOL, "again"), self.names.var(INT64, "exit")
+        # the first exit, in the middle of the iteration
+        outer, self.b, saved, guarded = self.b, builder, self.scope, list(self.guarded)
+        self.scope, self.depth = list(end), self.depth + 1
+        leave = self.condition()
+        builder2, end2 = self.inside(rng.randint(1, 5))
+        middle, rest = self.passed_on(end, params), self.passed_on(end2, params)
+        more = builder2.one(Apply(Named(operator.lt)), [following, const(limit)], BOOL, "more")
+        stay, go = ([more, const(1), *rest], [const(False), const(0), *middle])
+        results = [again, chosen, *(self.names.var(p.operand.type, "p") for p in params)]
+        early = rng.random() < 0.8
+        test: Operand = leave if early else self.call(operator.lt, [count, const(0)], BOOL)
+        self.b.add(Stmt(If(), (test,), tuple(results), (self.b.child().region((), go), builder2.region((), stay))))
+        builder, self.b, self.scope, self.depth, self.guarded = self.b, outer, saved, self.depth - 1, guarded
+        yields: list[Operand] = [*results[2:]]
+        self.late(builder, end, inits, params, yields)
+        region = builder.region([*(p.operand for p in params), count, door], [again, *yields, following, chosen])  # type: ignore[list-item]
+        out = [self.names.var(p.operand.type, "q") for p in params]
+        trips, left_by = self.names.var(INT64, "trips"), self.names.var(INT64, "exit")
+        self.b.add(Stmt(While(), (*inits, const(0), const(7)), (*out, trips, left_by), (region,)))
+        self.scope += [Known(r, p.shape) for r, p in zip(out, params, strict=True)]
+        self.add(trips)
+        c = self.call(operator.eq, [left_by, const(1)], BOOL)
+        self.add(c)
+
+    def raising(self) -> None:
+        """if m > 1000: raise."""
+        c = self.call(operator.gt, [self.int(), const(10**6)], BOOL)
+        fail, quiet = self.b.child(), None
+        fail.add(Stmt(Raise(_MISFIT)))
+        quiet, end = self.inside(self.rng.randint(0, 4))
+        models = self.wanted(self.rng.randint(0, 2))
+        results = [self.names.var(m.operand.type, "r") for m in models]
+        alive = quiet.region((), [self.pick(end, m) for m in models])
+        if self.rng.random() < 0.3:  # the same in a loop that would raise in its first iteration
+            k, n = self.names.var(INT64, "k"), self.call(operator.mod, [self.int(), const(1)], INT64)
+            params = [self.names.var(m.operand.type, "p") for m in models]
+            self.b.add(Stmt(For(), (n, *(m.operand for m in models)), tuple(results), (Region((k, *params), tuple(fail.body), None),)))
+        else:
+            self.b.add(Stmt(If(), (c,), tuple(results), (fail.region((), None), alive)))
+        self.scope += [Known(r, m.shape) for r, m in zip(results, models, strict=True)]
+
+
+
+
+# ---------------------------------------------------------------------------------------------- checks
+
+
+FUEL = 60_000
+
+
+def check_program(program: Program, gradient: Gradient, seed: int = 0) -> bool:
+    """Checks a program's gradient; False where the program is no test: too long, or beyond what doubles can tell.
+
+    `gradient(function, argnums)` gives the function that returns the value and the gradient. Raises Mismatch.
+    """
+    function, argnums = program.function, program.argnums
+    v, slope = _direction(program, seed)
+    if v is None:
+        return False
+    (value,) = run(function, _copied(program.args), fuel=FUEL)
+    derived = gradient(function, argnums)
+    args = _copied(program.args)
+    first = run(derived, args, fuel=40 * FUEL)
+    _same("the arguments, which were changed", args, program.args)
+    if not _equal(first[0], value):
+        raise Mismatch(f"value {first[0]!r}, the program gives {value!r}")
+    _same("a second call", run(derived, args, fuel=40 * FUEL), first)
+    for i, g in zip(argnums, first[1:], strict=True):
+        _kind(g, function.args[i][1])
+    wide = run(derived, _wide(program.args), wide=True, fuel=40 * FUEL)
+    found, scale = 0.0, abs(slope)
+    for i, g in zip(argnums, wide[1:], strict=True):
+        found += float(np.sum(np.asarray(g) * v[i]))
+        scale += float(np.sum(np.abs(np.asarray(g) * v[i])))
+    if not abs(found - slope) <= 1e-9 * (1.0 + scale):
+        raise Mismatch(f"<grad, v> = {found!r}, forward mode gives {slope!r}")
+    return True
+
+
+def _direction(program: Program, seed: int) -> tuple[Any, float]:
+    """A random direction and the derivative along it; None where the program is no test."""
+    rng = np.random.default_rng(seed)
+    args = _wide(program.args)
+    v: list[Any] = [None] * len(args)
+    for i in program.argnums:
+        v[i] = rng.uniform(0.5, 1.5, np.shape(args[i])) * rng.choice([-1.0, 1.0], np.shape(args[i]))
+    tangents = [_zero_tangent(a) if t is None else t.copy() if isinstance(a, np.ndarray) else float(t) for a, t in zip(args, v, strict=True)]
+    try:
+        (value,), (slope,) = run_dual(program.function, args, tangents, wide=True, fuel=FUEL)
+    except (OutOfFuel, OverflowError):
+        return None, 0.0
+    slope = 0.0 if slope is None else slope
+    if not (abs(value) < 1e6 and abs(slope) < 1e6):
+        return None, 0.0
+    return v, slope
+
+
+def _zero_tangent(a: Any) -> Any:
+    if isinstance(a, np.ndarray):
+        return np.zeros(a.shape) if a.dtype.kind == "f" else None
+    return 0.0 if isinstance(a, float | np.floating) else None
+
+
+def _copied(args: tuple[Any, ...]) -> list[Any]:
+    return [_like(a) if isinstance(a, np.ndarray) else a for a in args]
+
+
+def _like(a: Any) -> Any:
+    """A copy with the same strides."""
+    if a.flags.c_contiguous or a.flags.f_contiguous:
+        return a.copy(order="K")
+    base = np.zeros((*a.shape[:-1], 2 * a.shape[-1]), a.dtype)
+    base[..., ::2] = a
+    return base[..., ::2]
+
+
+def _wide(args: tuple[Any, ...]) -> list[Any]:
+    out = []
+    for a in args:
+        if isinstance(a, np.ndarray):
+            b = _like(a)
+            out.append(b.astype(np.float64, order="K") if a.dtype == np.float32 and (a.flags.c_contiguous or a.flags.f_contiguous) else _like(a.astype(np.float64)) if a.dtype == np.float32 else b)
+        else:
+            out.append(float(a) if isinstance(a, np.floating) else a)
+    return out
+
+
+def _equal(a: Any, b: Any) -> bool:
+    if isinstance(a, np.ndarray):
+        return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+    return type(a) is type(b) and repr(a) == repr(b)
+
+
+def _same(what: str, found: Any, wanted: Any) -> None:
+    for a, b in zip(found, wanted, strict=True):
+        if not _equal(a, b):
+            raise Mismatch(f"{what}: {a!r}, not {b!r}")
+
+
+def _kind(g: Any, t: Type) -> None:
+    """Refuses a gradient that has not its argument's precision."""
+    dtype = t.dtype if isinstance(t, Array) else t
+    assert isinstance(dtype, Scalar)
+    found = g.dtype.name if isinstance(g, np.ndarray | np.floating) else "float64"
+    if found != dtype.kind or isinstance(g, np.ndarray) != isinstance(t, Array):
+        raise Mismatch(f"a gradient of type {found} for an argument of type {t}")
+
+
+# ---------------------------------------------------------------------------------------------- shrinking
+
+
+def shrink(program: Program, fails: Callable[[Program], bool], rounds: int = 12) -> Program:
+    """A smaller program that still fails: statements are taken out one by one as long as the rest is a program."""
+    for _ in range(rounds):
+        before = sum(1 for _ in walk(program.function.region))
+        for target in [s for s in walk(program.function.region) if not isinstance(s.op, Raise)]:
+            smaller = _without(program, target)
+            if smaller is not None and _quietly(fails, smaller):
+                program = smaller
+        if sum(1 for _ in walk(program.function.region)) == before:
+            break
+    return program
+
+
+def _quietly(fails: Callable[[Program], bool], program: Program) -> bool:
+    try:
+        return fails(program)
+    except Exception:
+        return False
+
+
+def _without(program: Program, target: Stmt) -> Program | None:
+    """The program without a statement; what it defined is replaced by constants, or by its arguments where it has such of the type."""
+    replaced: dict[Var, Operand] = {}
+    for r in target.results:
+        candidates = [a for a in target.args if a.type == r.type]
+        if candidates:
+            replaced[r] = candidates[0]
+        elif isinstance(r.type, Scalar):
+            replaced[r] = Const(r.type, False if r.type == BOOL else 1 if r.type == INT64 else 0.5)
+        else:
+            return None
+
+    def get(x: Operand) -> Operand:
+        while isinstance(x, Var) and x in replaced:
+            x = replaced[x]
+        return x
+
+    def fix(region: Region) -> Region:
+        body = [Stmt(s.op, tuple(map(get, s.args)), s.results, tuple(map(fix, s.regions)), s.loc) for s in region.body if s is not target]
+        return Region(region.params, tuple(body), None if region.yields is None else tuple(map(get, region.yields)))
+
+    f = program.function
+    return Program(Function(f.name, f.args, fix(f.region), f.result), program.args, program.argnums)
+
+

@@ -1,0 +1,33 @@
+"""The gradient of an IR program through the whole engine, and through the engine without its simplification."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from unittest import mock
+
+from numbarules.compile import body, gradient
+from numbarules.ir.nodes import Function
+from numbarules.testing.programs import Gradient
+
+__all__ = ["MODES", "simplified", "without_simplification"]
+
+
+def simplified(function: Function, argnums: tuple[int, ...]) -> Function:
+    """The function that returns value and gradient, as it is compiled."""
+    return gradient._Gradient(function, gradient.Request(argnums, True), function.name).build()
+
+
+@contextmanager
+def _simplification_off() -> Iterator[None]:
+    with mock.patch.object(gradient, "simplify", lambda f, names: f), mock.patch.object(body, "simplify", lambda f, names: f):
+        yield
+
+
+def without_simplification(function: Function, argnums: tuple[int, ...]) -> Function:
+    """The same before anything is cleared up: what the sweeps themselves make of the program."""
+    with _simplification_off():
+        return simplified(function, argnums)
+
+
+MODES: dict[str, Gradient] = {"simplified": simplified, "plain": without_simplification}
