@@ -3,6 +3,7 @@
 from .api import grad as grad
 from .api import njit_grad as njit_grad
 from .api import value_and_grad as value_and_grad
+from .api import vjp as vjp
 from .errors import AliasingError as AliasingError
 from .errors import DifferentiationError as DifferentiationError
 from .errors import NumbarulesError as NumbarulesError

@@ -9,8 +9,9 @@ from typing import Any
 
 from ._numba import is_signature
 from .compile.dispatchers import differentiable_function, gradient_dispatcher
+from .compile.pullback import Pullback, value_and_pullback
 
-__all__ = ["grad", "njit_grad", "value_and_grad"]
+__all__ = ["grad", "njit_grad", "value_and_grad", "vjp"]
 
 
 def njit_grad(
@@ -103,3 +104,30 @@ def value_and_grad(f: Any, argnums: int | Iterable[int] = 0) -> Any:
     array([3., 4.])
     """
     return gradient_dispatcher(f, argnums, "value_and_grad")
+
+
+def vjp(f: Any, *args: Any) -> tuple[Any, Pullback]:
+    """The value `y` of `f` at `args`, and its pullback there: `pullback(ybar)` returns one cotangent per argument.
+
+    `f`: a Python function, an `@njit` function or an `@njit_grad` function that returns a float, a float array, or a tuple
+    with such. `ybar` has the structure and shapes of `y` (and is cast to its precision; what stands for a part of `y` that is
+    not float is not looked at); the cotangent of an argument is like its gradient, see `grad`, and None for an argument that
+    holds no float.
+
+    The pullback can be called later and again, whatever became of the arguments meanwhile: what it needs is copied. It holds
+    the memory of the forward sweep as long as it lives.
+
+    Raises what `grad` raises, but for the result, which need not be a scalar; the pullback raises DifferentiationError where
+    `ybar` is not of the structure and shapes of `y`.
+
+    >>> import numpy as np
+    >>> import numbarules as nr
+    >>> def scaled(x, k):
+    ...     return k * x
+    >>> y, pullback = nr.vjp(scaled, np.array([1.0, 2.0]), 3.0)
+    >>> y
+    array([3., 6.])
+    >>> pullback(np.array([1.0, 10.0]))
+    (array([ 3., 30.]), 21.0)
+    """
+    return value_and_pullback(f, args)

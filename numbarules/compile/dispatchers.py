@@ -188,15 +188,7 @@ def _gradients(f: Any) -> _Gradients:
 
 def gradient_dispatcher(f: Any, argnums: Any, kind: Kind) -> GradientDispatcher:
     """The dispatcher of a derivative of a Python function or dispatcher: the same one whenever it is asked for."""
-    if not isinstance(f, Dispatcher | FunctionType):
-        raise DifferentiationError(
-            message(
-                f"`{getattr(f, '__name__', f)}` has no gradient",
-                contract=f"`{kind}` takes a Python function, an `@njit` function or an `@njit_grad` function",
-                found=f"a value of type `{type(f).__qualname__}`",
-                instead="write a function that calls it, and take the gradient of that",
-            )
-        )
+    check_function(f, kind)
     numbers = argument_numbers(python_function(f), argnums)
     known = _gradients(f)
     if (kind, numbers) not in known:
@@ -205,6 +197,19 @@ def gradient_dispatcher(f: Any, argnums: Any, kind: Kind) -> GradientDispatcher:
 
 
 # ---------------------------------------------------------------------------------------------- contract
+
+
+def check_function(f: Any, what: str) -> None:
+    """Raises a DifferentiationError where `f` is no Python function and no dispatcher."""
+    if not isinstance(f, Dispatcher | FunctionType):
+        raise DifferentiationError(
+            message(
+                f"`{getattr(f, '__name__', f)}` cannot be differentiated",
+                contract=f"`{what}` takes a Python function, an `@njit` function or an `@njit_grad` function",
+                found=f"a value of type `{type(f).__qualname__}`",
+                instead="write a function that calls it, and differentiate that",
+            )
+        )
 
 
 def argument_numbers(function: Any, argnums: Any) -> Argnums:

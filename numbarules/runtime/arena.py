@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from ctypes import CFUNCTYPE, c_void_p
 from functools import cache
 from typing import Any
 
@@ -23,7 +24,7 @@ from llvmlite import binding, ir
 
 from numbarules._numba_lowering import Builder, Context, Value, cgutils
 
-__all__ = ["KEPT_BYTES", "close", "depth_pointer", "i64", "is_close", "load", "open_record", "reserve", "retain"]
+__all__ = ["KEPT_BYTES", "close", "closer", "depth_pointer", "i64", "is_close", "load", "open_record", "reserve", "retain"]
 
 KEPT_BYTES = 128 << 20  # what a closed record keeps
 MIN_CHUNK = 64 << 10
@@ -78,6 +79,12 @@ def close(context: Context, builder: Builder, record: Value) -> None:
 def is_close(instruction: Value) -> bool:
     """Whether an LLVM instruction is what `close` generates."""
     return isinstance(instruction, ir.CallInstr) and instruction.callee.name == _symbol("close")
+
+
+@cache
+def closer() -> Callable[[int], None]:
+    """The closing of a record, for Python, which has its address as an integer."""
+    return CFUNCTYPE(None, c_void_p)(load().get_function_address(_symbol("close")))
 
 
 def depth_pointer(builder: Builder, record: Value) -> Value:
