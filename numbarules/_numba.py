@@ -53,8 +53,11 @@ __all__ = [
     "nir",
     "numba_type",
     "our_type",
+    "overload_implementation",
+    "typed_from",
     "typed_ir",
     "types",
+    "untyped_ir",
 ]
 
 compiler_lock = global_compiler_lock
@@ -173,6 +176,75 @@ def typed_ir(function: Callable[..., Any], args: tuple[Any, ...], options: Mappi
         result = compiler.compile_extra(function)
     assert isinstance(result, TypedIR)
     return result
+
+
+def untyped_ir(function: Callable[..., Any]) -> Any:
+    """Numba's IR of a Python function as its bytecode says it, before any pass."""
+    with compiler_lock:
+        return run_frontend(function)
+
+
+def typed_from(ir: Any, blocks: Mapping[int, Any], arg_names: tuple[str, ...], args: tuple[Any, ...], options: Mapping[str, Any]) -> TypedIR:
+    """As `typed_ir`, from untyped IR with other blocks and parameters."""
+    with compiler_lock:
+        typing_context, target_context = cpu_target.typing_context, cpu_target.target_context
+        typing_context.refresh()
+        target_context.refresh()
+        derived = ir.derive(dict(blocks), arg_count=len(arg_names), arg_names=arg_names)
+        derived._definitions = build_definitions(derived.blocks)
+        compiler = _CaptureCompiler(typing_context, target_context, None, args, None, flags(options), {})
+        result = compiler.compile_ir(derived)
+    assert isinstance(result, TypedIR)
+    return result
+
+
+def overload_implementation(function: Any, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> Any:
+    """The dispatcher of the `@overload` implementation that a call resolves to at these types; None where it has no Python source.
+
+    `function` is a Python callable, or for a method or attribute of `args[0]` its name.
+    """
+    with compiler_lock:
+        context = cpu_target.typing_context
+        context.refresh()
+        cpu_target.target_context.refresh()
+        try:
+            if isinstance(function, str):
+                return _attribute_implementation(context, function, args, keywords)
+            found = context.resolve_value_type(function)
+            return _implementation(context, found, args, keywords)
+        except NumbaError:
+            return None
+
+
+def _implementation(context: Any, function_type: Any, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> Any:
+    """The first template that accepts the call, in Numba's order, where it comes from `@overload`."""
+    if not isinstance(function_type, types.Function):
+        return None
+    plain = tuple(map(types.unliteral, args)), {k: types.unliteral(v) for k, v in keywords.items()}
+    for template in function_type.templates:
+        made = template(context)
+        orders = [(args, dict(keywords)), plain] if made.prefer_literal else [plain, (args, dict(keywords))]
+        for positional, named in orders:
+            try:
+                if not hasattr(made, "_get_impl"):
+                    if made.apply(positional, named) is not None:
+                        return None
+                    continue
+                dispatcher = made._get_impl(positional, named)[0]
+            except NumbaError:
+                continue
+            if dispatcher is not None:
+                return dispatcher
+    return None
+
+
+def _attribute_implementation(context: Any, name: str, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> Any:
+    for template in context._get_attribute_templates(args[0]):
+        if getattr(template, "_attr", None) == name and hasattr(template, "_overload_func"):
+            return _implementation(context, template._get_function_type(context, args[0]), args, keywords)
+        if template.resolve(args[0], name) is not None:
+            return None
+    return None
 
 
 _FLAGS = ("fastmath", "error_model", "boundscheck", "nogil", "no_cfunc_wrapper")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from ..ir.nodes import AddTo, Apply, Const, For, If, Load, Operand, Raise, Region, Stmt, Store, Var, While
+from ..ir.nodes import AddTo, Apply, Const, For, If, Load, Operand, Raise, Region, Rule, Stmt, Store, Var, While
 from ..ir.types import Array, Opaque, Tuple, Type, is_float
 from .alias import Aliases, holds_memory
 from .effects import effects
@@ -115,7 +115,7 @@ class _Flow:
             inner(region)
         for source, target in _edges(stmt):
             self.pass_on([target] if flip else [source], [source] if flip else [target])
-        if not stmt.regions and not isinstance(stmt.op, Raise):
+        if (not stmt.regions or isinstance(stmt.op, Rule)) and not isinstance(stmt.op, Raise):
             ins, outs = self.flow(stmt)
             self.pass_on(outs if flip else ins, ins if flip else outs)
 

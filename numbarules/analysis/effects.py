@@ -36,6 +36,7 @@ from ..ir.nodes import (
     Raw,
     Region,
     Retain,
+    Rule,
     ShadowLike,
     Shape,
     Slab,
@@ -110,6 +111,8 @@ def effects(stmt: Stmt) -> Effects:
             return Effects(reads=True, opaque=True, may_raise=True, aliases=True)
         case If() | For() | While():
             return region_effects(stmt.regions)
+        case Rule():  # a rule changes none of its arguments, and its value is new
+            return Effects(reads=True, may_raise=True)
         case Apply(Attribute(name)):
             return Effects(aliases=name in _VIEWS or not all(isinstance(r.type, Scalar | NoneType) for r in stmt.results))
         case Apply(Method(name)):

@@ -18,6 +18,7 @@ from .inline import Inliner
 from .rules import TableRules
 
 __all__ = ["Body"]
+from .rule_calls import RuleCalls
 
 
 class Body:
@@ -60,7 +61,11 @@ class Body:
         for _ in range(100):
             self.analyse()
             asks = Lowering(active=self.is_active, may_alias=self.may_alias, inline=self.inline)
-            region, changed = lower(self.region, self.names, asks)
+            calls = RuleCalls(self.rules, self.options, self.names, self.is_active)
+            region = calls.region(self.region)
+            changed = calls.changed
+            if not changed:
+                region, changed = lower(region, self.names, asks)
             if not changed:
                 return
             self.region = simplify(Function("", (), region, NONE), self.names).region

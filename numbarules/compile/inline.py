@@ -11,6 +11,7 @@ from ..ir.nodes import Apply, Function, Method, Named, Operand, Stmt, walk
 from ..ir.types import Array, NoneType
 from ..library.expansions import lookup_expansion
 from .capture import bind, capture, options_of, python_function, recursive
+from .methods import method_of
 from .rules import argument_type
 
 __all__ = ["Inliner", "size"]
@@ -38,7 +39,7 @@ class Inliner:
         callee = stmt.op.callee
         if isinstance(callee, Named) and isinstance(callee.obj, Dispatcher):
             return self.dispatcher(stmt, callee.obj)
-        return self.expansion(stmt)
+        return self.expansion(stmt) or self.method(stmt)
 
     def dispatcher(self, stmt: Stmt, f: Any) -> Found | None:
         """The code of a jitted function, unless it is recursive, large, or compiled under other options."""
@@ -93,6 +94,16 @@ class Inliner:
         if implementation is None:
             return None
         return self.bound(stmt, python_function(implementation), literals=True)
+
+    def method(self, stmt: Stmt) -> Found | None:
+        """The Python implementation that Numba itself runs."""
+        found = method_of(stmt)
+        if found is None:
+            return None
+        try:
+            return self.bound(stmt, python_function(found), literals=True)
+        except UnsupportedError:
+            return None
 
     def bound(self, stmt: Stmt, function: Any, literals: bool = False) -> Found | None:
         assert isinstance(stmt.op, Apply)

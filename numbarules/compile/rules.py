@@ -10,8 +10,8 @@ from typing import Any, NoReturn
 from .. import library as _library  # noqa: F401  (registers the rules)
 from .._numba import numba_type, types
 from ..errors import UnsupportedError, message
-from ..ir.nodes import Apply, Attribute, Const, Function, Method, Named, Operand, Raw, Stmt
-from ..ir.types import Array, Scalar, Type, is_float
+from ..ir.nodes import Apply, Attribute, Const, Function, Method, Named, Operand, Raw, Stmt, Var, const
+from ..ir.types import NONE, Array, Scalar, Type, is_float
 from ..rules.table import Entry, table
 from .capture import capture
 
@@ -24,6 +24,14 @@ class ScalarPartial:
 
     function: Function
     guarded: bool
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedCall:
+    """A call as the table knows it: the key of what is called, and the arguments by position."""
+
+    key: Any
+    args: list[Operand]
 
 
 def argument_type(operand: Operand) -> Any:
@@ -48,7 +56,31 @@ class TableRules:
             args = tuple(argument_type(a) for a in stmt.args)
         except NotImplementedError:
             return None
-        return table.lookup(stmt.op.callee.obj, args).entry
+        return table.lookup(call.key, args).entry
+
+    def call(self, stmt: Stmt) -> KeyedCall | None:
+        """The call by the table's key, keyword arguments in their places; None where that is not known."""
+        if not isinstance(stmt.op, Apply):
+            return None
+        split = len(stmt.args) - len(stmt.op.keywords)
+        match stmt.op.callee:
+            case Named(obj):
+                key: Any = obj
+            case Method(name) | Attribute(name):
+                key, obj = (type(types.unliteral(numba_type(stmt.args[0].type))), name), None
+        if not stmt.op.keywords:
+            return KeyedCall(key, list(stmt.args))
+        try:
+            bound = inspect.signature(obj).bind(*stmt.args[:split], **dict(zip(stmt.op.keywords, stmt.args[split:], strict=True)))  # type: ignore[arg-type]
+            names = list(bound.signature.parameters)
+            last = max(names.index(n) for n in bound.arguments)
+            bound.apply_defaults()
+        except (TypeError, ValueError):
+            return None
+        values = [bound.arguments[n] for n in names[: last + 1]]
+        if not all(isinstance(v, Var | Const | bool | int | float | None) for v in values):
+            return None
+        return KeyedCall(key, [v if isinstance(v, Var | Const) else Const(NONE, None) if v is None else const(v) for v in values])
 
     def differentiable(self, stmt: Stmt) -> bool:
         """False for calls that no derivative passes through, whatever their types."""

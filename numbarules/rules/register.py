@@ -11,13 +11,14 @@ from types import FrameType
 from typing import Any, TypeVar
 from typing import Literal as OneOf
 
+import numba
 from numba import types
 
 from numbarules.errors import RuleError, message
-from numbarules.rules.patterns import Real, Tail, as_pattern
+from numbarules.rules.patterns import Real, Tail, as_pattern, matches
 from numbarules.rules.table import Entry, Found, Kind, Origin, ScalarRule, function_key, show_key, table
 
-__all__ = ["alias", "check_table", "lookup", "no_entry", "non_differentiable", "opt_out", "rrule", "rule_scope", "scalar_rule"]
+__all__ = ["alias", "check_table", "is_a", "lookup", "no_entry", "non_differentiable", "opt_out", "rrule", "rule_scope", "scalar_rule"]
 
 Rule = TypeVar("Rule", bound=Callable[..., Any])
 
@@ -121,6 +122,11 @@ def rule_scope() -> AbstractContextManager[None]:
 def lookup(function: Any, *argument_types: types.Type) -> Found:
     """The entry that the table has for a call at these Numba types, its runner-up, and why."""
     return table.lookup(function, argument_types)
+
+
+def is_a(x: Any, pattern: Any) -> bool:
+    """True where the type of `x` is described by the pattern. In a rule the answer is known before the rule is typed, and no branch is left."""
+    return matches(as_pattern(pattern), numba.typeof(x))
 
 
 def no_entry(function: Any, *argument_types: types.Type) -> bool:

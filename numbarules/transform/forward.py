@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Protocol
 
 from ..analysis.activity import Activity
+from ..analysis.alias import aliases_of, holds_memory
+from ..errors import RuleError, message
+from ..analysis.alias import holds_memory
 from ..ir.nodes import UNDEFINED, Alloc, Apply, Call, Cast, Const, For, If, Invoke, Operand, PrivateCopy, Region, Rule, ShadowLike, Stmt, Var, View, While
-from ..ir.rewrite import Names
+from ..ir.rewrite import Names, substitute
 from ..ir.types import POINTER, Array, Type, writable
 from .tree import Node, Tree
 
@@ -39,6 +42,7 @@ class Forward:
         self.shadows: dict[Var, Operand] = {}
         self.pairs: dict[int, Pair] = {}  # by call statement
 
+        self.residuals: dict[int, list[Operand]] = {}  # what a rule's value half keeps, by statement
     def has_shadow(self, v: Operand) -> bool:
         return isinstance(v, Var) and isinstance(v.type, Array) and self.active(v)
 
@@ -101,9 +105,12 @@ class Forward:
 
     def rule(self, stmt: Stmt, nodes: list[Node]) -> None:
         """The value half of a rule in place of the call; its statements are nobody's business but its own pullback's."""
-        (region,) = stmt.regions
-        nodes += [n for s in region.body for n in [Node(s.op, list(s.args), list(s.results), [_frozen(r) for r in s.regions], s)]]
-        for result, value in zip(stmt.results, region.yields or (), strict=True):
+        (inner,) = stmt.regions
+        body = substitute(Region((), inner.body, inner.yields), dict(zip(inner.params, stmt.args, strict=True)), self.names)
+        nodes += [Node(s.op, list(s.args), list(s.results), [_frozen(r) for r in s.regions], None) for s in body.body]
+        values = (body.yields or ())[: len(stmt.results)]
+        self.residuals[id(stmt)] = self.keep(stmt, body, nodes)
+        for result, value in zip(stmt.results, values, strict=True):
             nodes.append(Node(Cast(), [value], [result], [], None))
         for result in stmt.results:
             if self.has_shadow(result):
@@ -120,6 +127,40 @@ class Forward:
                         tree.yields.append(self.shadow(region.yields[i]))
                 results.append(self.new_shadow(result))
         nodes.append(Node(stmt.op, list(stmt.args), results, trees, stmt))
+
+    def keep(self, stmt: Stmt, body: Region, nodes: list[Node]) -> list[Operand]:
+        """What the value half keeps for its pullback; arrays that may be overwritten after the call are copied."""
+        n = len(stmt.results)
+        values, kept = (body.yields or ())[:n], (body.yields or ())[n:]
+        inside, outside = aliases_of(body), self.active.aliases
+        known = [*zip(stmt.args, stmt.args, strict=True), *zip(stmt.results, values, strict=True)]
+        unsafe = {inside.of(v) for seen, v in known if holds_memory(seen.type) and outside.clobbered(seen, stmt)}
+        out: list[Operand] = []
+        for v in kept:
+            if isinstance(v, Var) and holds_memory(v.type) and inside.of(v) in unsafe:
+                v = self.private(stmt, v, nodes)
+            out.append(v)
+        return out
+
+    def private(self, stmt: Stmt, v: Var, nodes: list[Node]) -> Operand:
+        if not isinstance(v.type, Array):
+            raise RuleError(
+                message(
+                    f"{getattr(stmt.op, 'name', 'a rule')} keeps `{v.name}` for its pullback, and it may be changed before the pullback runs",
+                    filename=stmt.loc.filename if stmt.loc else None,
+                    line=stmt.loc.line if stmt.loc else None,
+                    contract="a value that a rule keeps and that is written into after the call is an array, which is then copied",
+                    found=f"a value of type {v.type}",
+                    instead="copy in the rule what its pullback needs",
+                )
+            )
+        copy = self.names.var(writable(v.type), v.name)
+        nodes.append(Node(PrivateCopy(), [v], [copy], [], None))
+        if copy.type == v.type:
+            return copy
+        seen = self.names.var(v.type, v.name)
+        nodes.append(Node(View("cast"), [copy], [seen], [], None))
+        return seen
 
     def loop(self, stmt: Stmt, nodes: list[Node]) -> None:
         (region,) = stmt.regions

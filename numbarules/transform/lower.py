@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 
 from ..analysis.effects import effects
-from ..ir.nodes import Apply, Const, Function, Item, MakeTuple, Method, Named, Operand, Region, Stmt, Var
+from ..ir.nodes import Apply, Const, Function, Item, MakeTuple, Method, Named, Operand, Region, Rule, Stmt, Var
 from ..ir.rewrite import Builder, Names, substitute
 from ..ir.types import Array, NoneType, Opaque, Scalar, Tuple, Type
 from ..primitives import assign
@@ -122,6 +122,9 @@ class _Lower:
 
     def statement(self, stmt: Stmt, b: Builder, pending: dict[Var, tuple[Stmt, Expression]], uses: Counter[Var]) -> bool:
         """Emits a statement, lowered; True where control cannot get past it."""
+        if isinstance(stmt.op, Rule):
+            b.add(stmt)
+            return False
         if stmt.regions:
             b.add(Stmt(stmt.op, stmt.args, stmt.results, tuple(map(self.region, stmt.regions)), stmt.loc))
             return False

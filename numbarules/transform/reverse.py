@@ -17,6 +17,7 @@ from .arithmetic import ARITHMETIC, integer_power, mul
 from .forward import Forward
 from .residuals import Plan, forgiving, plan_residuals, recompute
 from .tree import Node, Tree
+from .splice import splice
 
 __all__ = ["Partial", "Reverse", "Rules", "replaced"]
 
@@ -212,9 +213,7 @@ class Reverse:
 
     def rule(self, stmt: Stmt, adj: Adjoints, b: Builder) -> None:
         """A rule's pullback in place of the call's reverse."""
-        op = stmt.op
-        assert isinstance(op, Rule)
-        op.splice(self, stmt, adj, b)
+        splice(self, stmt, self.forward.residuals[id(stmt)], adj, b)
 
     # ------------------------------------------------------------------------------------------ branches
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..ir.nodes import Op, Operand, Region, Stmt, Var
+from ..ir.nodes import Op, Operand, Region, Rule, Stmt, Var
 
 __all__ = ["Node", "Tree"]
 
@@ -26,6 +26,8 @@ class Node:
     after: list[Stmt] = field(default_factory=list)
 
     def freeze(self) -> list[Stmt]:
+        if isinstance(self.op, Rule):  # its value half stands in front of it
+            return [*self.before, *self.after]
         stmt = Stmt(self.op, tuple(self.args), tuple(self.results), tuple(t.freeze() for t in self.trees), self.primal.loc if self.primal else None)
         return [*self.before, stmt, *self.after]
 
