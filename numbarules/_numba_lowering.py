@@ -13,6 +13,7 @@ from numba.core.lowering import Lower
 from numba.core.typed_passes import BaseNativeLowering
 from numba.core.typing import Signature, signature
 from numba.extending import intrinsic as _numba_intrinsic
+from numba.cpython.listobj import build_list
 from numba.np.arrayobj import get_itemsize, load_item, make_array, populate_array, store_item
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "Signature",
     "Typed",
     "Value",
+    "build_list",
     "cgutils",
     "get_itemsize",
     "impl_ret_borrowed",

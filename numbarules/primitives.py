@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Failure", "assign", "ieee_divide"]
+__all__ = ["EmptyList", "Failure", "Whole", "assign", "ieee_divide"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +15,24 @@ class Failure:
 
     kind: type[Exception]
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class EmptyList:
+    """Makes an empty list of the type `type`, one of the back end's."""
+
+    type: Any
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Whole:
+    """A jitted function that is called as it is, because it has a `construct` (at `line` of its source) that the IR has no form for."""
+
+    function: Any
+    construct: str
+    instead: str
+    filename: str
+    line: int
 
 
 def assign(target: Any, value: Any) -> None:

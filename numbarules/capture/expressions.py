@@ -6,13 +6,14 @@ import operator
 from typing import Any, NoReturn
 
 import numpy as np
+from numba import prange
 
 from .._numba import INPLACE, TypedIR, index_result, nir, our_type, types
 from ..errors import UnsupportedError, message
 from ..ir.nodes import UNDEFINED, Alloc, Apply, Attribute, Cast, Const, If, Item, Load, Loc, MakeTuple, Method, Named, Operand, Raise, Raw, Shape, Stmt, Store, Var, View, const
 from ..ir.rewrite import Builder
 from ..ir.types import BOOL, INT64, NONE, Array, NoneType, Opaque, Scalar, Tuple, Type, is_integer
-from ..primitives import assign
+from ..primitives import EmptyList, assign
 from .values import Aggregate, Bound, EnumerateValue, Iterator, ListLiteral, Pair, Pending, RangeValue, SliceValue, Value, ZipValue
 
 __all__ = ["Expressions"]
@@ -298,7 +299,32 @@ class Expressions:
         return value if isinstance(value, Aggregate) else self.raw(expr, self.type_of(target))
 
     def expr_build_list(self, target: str, expr: Any) -> Value:
-        return ListLiteral(tuple(self.force(self.env[v.name]) for v in expr.items), expr, self.type_of(target))
+        if not expr.items:  # the type of its items is found later than the list: it is made by it
+            t = self.type_of(target)
+            return self.b.one(Apply(Named(EmptyList(self.typed.typemap[target]))), [], t, "list")
+        value = ListLiteral(tuple(self.force(self.env[v.name]) for v in expr.items), expr, self.type_of(target))
+        return value if self.display_only(target) else self.operand(value)
+
+    def display_only(self, name: str) -> bool:
+        """True for a list that is only ever an argument of `np.array` or an item of such a list: it need not be made."""
+        for block in self.typed.ir.blocks.values():
+            for stmt in block.body:
+                if isinstance(stmt, nir.Del) or all(v.name != name or v is getattr(stmt, "target", None) for v in stmt.list_vars()):
+                    continue
+                value = getattr(stmt, "value", None)
+                match value:
+                    case nir.Var():
+                        fine = isinstance(stmt, nir.Assign) and self.display_only(stmt.target.name)
+                    case nir.Expr(op="build_list" | "build_tuple"):
+                        fine = self.display_only(stmt.target.name)
+                    case nir.Expr(op="call"):
+                        function = self.typed.typemap[value.func.name]
+                        fine = isinstance(function, types.Function) and function.typing_key in (np.array, np.asarray)
+                    case _:
+                        fine = False
+                if not fine:
+                    return False
+        return True
 
     def expr_unary(self, target: str, expr: Any) -> Value:
         return self.apply(target, Named(expr.fn), [self.env[expr.value.name]])
@@ -487,7 +513,7 @@ class Expressions:
     def special_call(self, target: str, obj: Any, args: list[Value], keywords: tuple[str, ...]) -> Value | None:
         """Calls that build iterables, ask for lengths, convert or allocate; None for all others."""
         t = self.type_of(target)
-        if obj is range and not keywords:
+        if (obj is range or obj is prange) and not keywords:  # run one after the other, the iterations of `prange` give what it promises
             ops = [self.operand(a) for a in args]
             start, stop, step = (const(0), ops[0], const(1)) if len(ops) == 1 else (ops[0], ops[1], ops[2] if len(ops) == 3 else const(1))
             if isinstance(step, Const) and step.value == 0:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from numba import njit
+
 from .._numba import TypedIR, nir, our_type, types
-from ..errors import UnsupportedError, message
-from ..ir.nodes import UNDEFINED, Cast, Const, For, Function, If, Loc, Operand, Raise, Region, Stmt, Var, While, const
+from ..ir.nodes import UNDEFINED, Apply, Cast, Const, For, Function, If, Item, Loc, MakeTuple, Named, Operand, Raise, Region, Stmt, Var, While, const
 from ..ir.rewrite import Builder, Names
 from ..ir.types import BOOL, INT64, NONE, Tuple, Type
+from ..primitives import Whole
 from .expressions import Expressions
 from .graph import RETURNED, Copy, blocks_of, tries
 from .liveness import Liveness, assigned
@@ -22,22 +24,53 @@ __all__ = ["translate"]
 def translate(typed: TypedIR, options: tuple[tuple[str, object], ...] = ()) -> Function:
     """The function whose typed IR is given, with the leaves of its arguments as parameters.
 
-    Raises UnsupportedError for generators, `with` and `try`.
+    A function with a `try` becomes a call of itself. Raises UnsupportedError for generators.
     """
     code = typed.ir.func_id
     line = tries(typed)
     if line is not None:
-        raise UnsupportedError(
-            message(
-                f"`try` is not supported inside `{code.func_name}`, which a derivative passes through",
-                filename=typed.ir.loc.filename,
-                line=line,
-                instead="test for the condition beforehand, or move the `try` into a function of its own that no derivative passes through",
-            )
-        )
+        instead = "test for the condition beforehand, or move the `try` into a function of its own that no derivative passes through"
+        return _whole(typed, options, "`try`", line, instead)
     blocks, entry = blocks_of(typed)
     tree = structure(blocks, entry)
     return _Translator(typed, tree).function(code.func_name, options)
+
+
+def _whole(typed: TypedIR, options: tuple[tuple[str, object], ...], construct: str, line: int, instead: str) -> Function:
+    """A function that only calls the function it stands for."""
+    loc = Loc(typed.ir.loc.filename, line)
+    names = Names()
+    translator = _Translator(typed, Tree([]))
+    args = tuple((a, our_type(typed.typemap[f"arg.{a}"])) for a in typed.ir.arg_names)
+    if any(isinstance(typed.typemap[f"arg.{a}"], types.Omitted) for a in typed.ir.arg_names):
+        translator.at(line)
+        translator.refuse(f"{construct} in a function that is called with default arguments is not supported", "an omitted argument")
+    b = Builder(names, loc)
+    params: list[Var] = []
+
+    def parameter(t: Type, hint: str) -> Operand:
+        if isinstance(t, Tuple):
+            return b.one(MakeTuple(), [parameter(x, hint) for x in t.items], t, hint)
+        known = translator.constant_type(t)
+        if known is None:
+            params.append(names.var(t, hint))
+        return known if known is not None else params[-1]
+
+    given = [parameter(t, a) for a, t in args]
+    result = our_type(typed.return_type)
+    callee = Whole(njit(**dict(options))(typed.function), construct, instead, loc.filename, line)
+    value = b.one(Apply(Named(callee)), given, result, "value")
+    yields: list[Operand] = []
+
+    def spread(v: Operand) -> None:
+        if isinstance(v.type, Tuple):
+            for i, t in enumerate(v.type.items):
+                spread(b.one(Item(i), [v], t, "item"))
+        else:
+            yields.append(v)
+
+    spread(value)
+    return Function(typed.ir.func_id.func_name, args, b.region(params, yields), result, Loc(loc.filename, typed.ir.loc.line), options)
 
 
 class _Translator(Expressions):

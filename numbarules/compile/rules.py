@@ -12,6 +12,7 @@ from .._numba import numba_type, types
 from ..errors import UnsupportedError, message
 from ..ir.nodes import Apply, Attribute, Const, Function, Method, Named, Operand, Raw, Stmt, Var, const
 from ..ir.types import NONE, Array, Scalar, Type, is_float
+from ..primitives import Whole
 from ..rules.table import Entry, table
 from .capture import capture
 
@@ -49,11 +50,12 @@ class TableRules:
         self._found: dict[int, Entry | None] = {}
 
     def entry(self, stmt: Stmt) -> Entry | None:
-        """The entry that answers for a call of a Python function."""
-        if not isinstance(stmt.op, Apply) or not isinstance(stmt.op.callee, Named):
+        """The entry that answers for a call of a function or method, or for an attribute."""
+        call = self.call(stmt)
+        if call is None:
             return None
         try:
-            args = tuple(argument_type(a) for a in stmt.args)
+            args = tuple(argument_type(a) for a in call.args)
         except NotImplementedError:
             return None
         return table.lookup(call.key, args).entry
@@ -125,6 +127,8 @@ def describe(stmt: Stmt) -> tuple[str, str]:
     match stmt.op:
         case Apply(Named(obj)) if obj is operator.getitem or obj is operator.setitem:
             return "indexing by this index", "index with integers and slices, in a loop over `range` where needed"
+        case Apply(Named(Whole(construct=construct, instead=instead))):
+            return construct, instead
         case Apply(Named(obj)):
             name = str(Named(obj)).removeprefix("operator.")
             args = ", ".join(_pattern(a.type) for a in stmt.args)

@@ -52,8 +52,8 @@ from ..ir.nodes import (
     While,
 )
 from ..ir.types import BOOL, INT64, NONE, Array, NoneType, Opaque, Scalar, Tuple, Type
-from ..primitives import Failure, assign, ieee_divide
-from ..runtime.arrays import element_add, element_get, element_set, gradient_like, private_copy, retype, shadow_like
+from ..primitives import EmptyList, Failure, Whole, assign, ieee_divide
+from ..runtime.arrays import element_add, empty_list, element_get, element_set, gradient_like, private_copy, retype, shadow_like
 from ..runtime.arrays import ieee_divide as divide
 from ..runtime.lowering import RecordLower
 from ..runtime.record import record_extend, record_get, record_offset, record_open, record_put, record_retain, record_slab
@@ -321,6 +321,10 @@ class _Emitter:
                 return nir.Expr.unary(obj, self.use(args[0]), self.loc)
             if obj is operator.getitem:
                 return nir.Expr.getitem(self.use(args[0]), self.use(args[1]), self.loc)
+            if isinstance(obj, EmptyList):
+                obj = empty_list(obj.type)
+            if isinstance(obj, Whole):
+                obj = obj.function
             if obj is ieee_divide:
                 obj = divide
             values = [self.use(a) for a in args]

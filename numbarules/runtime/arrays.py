@@ -17,6 +17,7 @@ from numbarules._numba_lowering import (
     Signature,
     Typed,
     Value,
+    build_list,
     cgutils,
     get_itemsize,
     impl_ret_borrowed,
@@ -35,6 +36,7 @@ __all__ = [
     "element_add",
     "element_get",
     "element_set",
+    "empty_list",
     "gradient_like",
     "ieee_divide",
     "overlaps",
@@ -44,7 +46,21 @@ __all__ = [
 ]
 
 
-# --- new arrays
+# --- new arrays and lists
+
+
+@cache
+def empty_list(list_type: Any) -> Intrinsic:
+    """`() -> list_type`: an empty list."""
+
+    @intrinsic
+    def empty_list_(typingctx: Any) -> Typed:
+        def codegen(context: Context, builder: Builder, sig: Signature, args: Any) -> Value:
+            return build_list(context, builder, list_type, [])
+
+        return signature(list_type), codegen
+
+    return empty_list_
 
 
 @intrinsic
