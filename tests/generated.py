@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from unittest import mock
 
 from numbarules.compile import body, gradient
 from numbarules.ir.nodes import Function
+from numbarules.ir.verify import verify
 from numbarules.testing.programs import Gradient
 
 __all__ = ["MODES", "simplified", "without_simplification"]
@@ -15,12 +16,17 @@ __all__ = ["MODES", "simplified", "without_simplification"]
 
 def simplified(function: Function, argnums: tuple[int, ...]) -> Function:
     """The function that returns value and gradient, as it is compiled."""
-    return gradient._Gradient(function, gradient.Request(argnums, True), function.name).build()
+    derived = gradient._Gradient(function, gradient.Request(argnums, True), function.name).build()
+    verify(derived)
+    return derived
 
 
 @contextmanager
 def _simplification_off() -> Iterator[None]:
-    with mock.patch.object(gradient, "simplify", lambda f, names: f), mock.patch.object(body, "simplify", lambda f, names: f):
+    with ExitStack() as stack:
+        for module in (body, gradient):
+            if hasattr(module, "simplify"):
+                stack.enter_context(mock.patch.object(module, "simplify", lambda function, names: function))
         yield
 
 

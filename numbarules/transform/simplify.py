@@ -9,16 +9,17 @@ from ..analysis.effects import effects
 from ..ir.nodes import UNDEFINED, Apply, Cast, Const, For, Function, If, Item, MakeTuple, Named, Operand, Region, Stmt, Var, While, const
 from ..ir.rewrite import Builder, Names, _get
 from ..ir.types import BOOL, INT64, Scalar, Tuple, is_integer
+from ..ir.verify import checked
 
 __all__ = ["eliminate_dead", "propagate", "simplify"]
 
 
 def simplify(function: Function, names: Names) -> Function:
     """The function with constants folded, invariant and affine loop values computed from the counter, and dead code gone."""
-    region = function.region
+    region = checked(function, "what came before simplification").region
     for _ in range(3):
         region = eliminate_dead(propagate(region, names))
-    return Function(function.name, function.args, region, function.result, function.loc, function.flags)
+    return checked(Function(function.name, function.args, region, function.result, function.loc, function.flags), "simplification")
 
 
 # ---------------------------------------------------------------------------------------------- propagation
