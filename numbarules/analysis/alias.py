@@ -6,9 +6,10 @@ may be a view of the other, if they meet in a branch or a loop, or if unknown co
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from ..ir.nodes import Alloc, Const, For, If, Operand, Region, Stmt, Var, While
+from ..ir.nodes import Alloc, Const, For, Get, If, Operand, Put, Region, Stmt, Var, While
 from ..ir.types import NoneType, Pointer, Scalar, Type
 from .effects import effects
 
@@ -78,9 +79,11 @@ class Aliases:
         return False
 
 
-def aliases_of(region: Region) -> Aliases:
-    """The alias classes of a function's region."""
+def aliases_of(region: Region, groups: Iterable[tuple[Var, Var]] = ()) -> Aliases:
+    """The alias classes of a function's region; `groups` are pairs of parameters that may share memory."""
     out = Aliases()
+    for a, b in groups:
+        out.unify(a, b)
     _Walk(out).region(region, ())
     out.writes = _by_class(out, out.writes)
     merged = out.merged
@@ -106,6 +109,7 @@ def _by_class(aliases: Aliases, writes: dict[Var, list[Write]]) -> dict[Var, lis
 class _Walk:
     def __init__(self, out: Aliases) -> None:
         self.out = out
+        self.recorded: dict[object, Var] = {}
 
     def region(self, region: Region, loops: tuple[Stmt, ...]) -> None:
         for stmt in region.body:
@@ -138,6 +142,8 @@ class _Walk:
 
     def plain(self, stmt: Stmt, loops: tuple[Stmt, ...]) -> None:
         out, e = self.out, effects(stmt)
+        if isinstance(stmt.op, Put | Get) and stmt.op.memory is not None:
+            self.same_memory(stmt.op.memory, stmt.args[2] if isinstance(stmt.op, Put) else stmt.result)
         memory = [a for a in stmt.args if isinstance(a, Var) and holds_memory(a.type)]
         results = [r for r in stmt.results if holds_memory(r.type)]
         if isinstance(stmt.op, Alloc):
@@ -157,6 +163,12 @@ class _Walk:
         for a in touched:
             if isinstance(a, Var):
                 out.writes.setdefault(a, []).append(write)
+
+    def same_memory(self, name: object, value: Operand) -> None:
+        """Values that went through the record under one name may share memory."""
+        if isinstance(value, Var):
+            self.out.unify(value, self.recorded.setdefault(name, value))
+            self.out.merged.add(value)
 
     def meet(self, a: Var, b: Operand) -> None:
         if holds_memory(a.type) and isinstance(b, Var):

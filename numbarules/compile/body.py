@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from .._numba import Dispatcher
@@ -12,13 +14,14 @@ from ..ir.nodes import Apply, Function, Named, Operand, Region, Stmt, Var
 from ..ir.rewrite import Builder, Names
 from ..ir.types import NONE, is_float, is_float_array
 from ..transform.lower import Lowering, lower
+from ..transform.optimise import optimise
 from ..transform.simplify import simplify
 from .calls import split_call
 from .inline import Inliner
+from .rule_calls import RuleCalls
 from .rules import TableRules
 
-__all__ = ["Body"]
-from .rule_calls import RuleCalls
+__all__ = ["Body", "finished"]
 
 
 class Body:
@@ -28,7 +31,7 @@ class Body:
     whether it will have a cotangent. Arrays that come in with a shadow are outputs too: what is written into them counts.
     """
 
-    def __init__(self, primal: Function, options: dict[str, Any], name: str, inputs: tuple[bool, ...], outputs: tuple[bool, ...], arrays_out: bool) -> None:
+    def __init__(self, primal: Function, options: dict[str, Any], name: str, inputs: tuple[bool, ...], outputs: tuple[bool, ...], arrays_out: bool, sharing: tuple[tuple[int, int], ...] = ()) -> None:
         self.primal = primal
         self.options = options
         self.name = name
@@ -40,8 +43,10 @@ class Body:
         self.inliner = Inliner(options)
         self.inside: dict[Var, Var] = {}  # the private copies that the sweeps work on, by parameter
         self.region: Region = simplify(primal, self.names).region
+        self.groups = [(primal.region.params[i], primal.region.params[j]) for i, j in sharing]
         self.activity: Activity
         self.lower()
+        self.replace(optimised(self.region, self.names, options, self.groups))
 
     def replace(self, region: Region, inside: dict[Var, Var] | None = None) -> None:
         """Takes a new region, with parameters replaced by `inside`, and analyses it again."""
@@ -50,7 +55,7 @@ class Body:
         self.analyse()
 
     def analyse(self) -> None:
-        aliases = aliases_of(self.region)
+        aliases = aliases_of(self.region, self.groups)
         wanted = [self.inside.get(p, p) for p, w in zip(self.region.params, self.inputs, strict=True) if w and (is_float(p.type) or is_float_array(p.type))]
         results: list[Operand] = [y for y, w in zip(self.region.yields or (), self.outputs, strict=False) if w]
         if self.arrays_out:
@@ -102,3 +107,15 @@ class Body:
         if isinstance(stmt.op.callee, Named) and isinstance(stmt.op.callee.obj, Dispatcher):
             return split_call(stmt, stmt.op.callee.obj, b) is not None
         return None
+
+
+def optimised(region: Region, names: Names, options: dict[str, Any], groups: Iterable[tuple[Var, Var]] = ()) -> Region:
+    """The region without repeated work, dead code gone. Where bounds are checked, loads stay in place: they may raise."""
+    region = optimise(region, names, hoist_loads=not options.get("boundscheck"), groups=groups)
+    return simplify(Function("", (), region, NONE), names).region
+
+
+def finished(function: Function, body: Body, groups: Iterable[tuple[Var, Var]] = ()) -> Function:
+    """A generated function, cleared up."""
+    function = simplify(function, body.names)
+    return replace(function, region=optimised(function.region, body.names, body.options, groups))

@@ -36,11 +36,11 @@ class Callee:
         """The `njit` options that change what its code means."""
         return options_of(self.dispatcher)
 
-    def pair(self, inputs: tuple[bool, ...], outputs: tuple[bool, ...]) -> Any:
-        """Its two sweeps for these active parameters and results."""
+    def pair(self, inputs: tuple[bool, ...], outputs: tuple[bool, ...], sharing: tuple[tuple[int, int], ...]) -> Any:
+        """Its two sweeps for these active parameters and results; `sharing` are the pairs of parameters that may share memory."""
         from .units import unit_of  # units are made of bodies, and bodies ask for calls
 
-        return unit_of(self, inputs, outputs)
+        return unit_of(self, inputs, outputs, sharing)
 
     @cached_property
     def writes(self) -> tuple[int, ...]:

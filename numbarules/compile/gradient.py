@@ -14,8 +14,7 @@ from ..ir.types import NONE, POINTER, Array, NoneType, Opaque, Scalar, Tuple, Ty
 from ..transform.adjoints import Adjoints, zero
 from ..transform.forward import Forward
 from ..transform.reverse import Reverse
-from ..transform.simplify import simplify
-from .body import Body
+from .body import Body, finished
 from .isolation import isolate
 from .capture import capture
 
@@ -110,7 +109,7 @@ class _Gradient:
             (y,) = tree.yields or ()
             if isinstance(y, Var) and activity(y):
                 adj.set(y, Const(y.type, 1.0))
-            Reverse(forward, body.rules).region(tree, adj, back)
+            Reverse(forward, body.rules).region(tree, adj, back, joint=True)
         result, gradient_leaves = self.gradients(region, adj, outputs, back)
         frozen = tree.freeze()
         statements = (*b.body, *frozen.body, *back.body)
@@ -119,7 +118,7 @@ class _Gradient:
             yields = (*(frozen.yields or ()), *gradient_leaves) if self.request.value else tuple(gradient_leaves)
         whole = Tuple((self.primal.result, result)) if self.request.value else result
         out = Function(f"{self.name}_grad", self.primal.args, Region(region.params, statements, yields), whole, self.primal.loc, self.primal.flags)
-        return simplify(out, self.names)
+        return finished(out, body)
 
     def leaf_params(self, region: Region, i: int) -> list[Var]:
         """The parameters that are leaves of argument `i`."""
@@ -142,9 +141,11 @@ class _Gradient:
                 out[p] = b.one(ShadowLike(owned=True), [p], t, f"{p.name.split('.')[0]}_bar")
                 inside = writable(p.type)
                 shadow = out[p] if inside == t else b.one(View("cast"), [out[p]], inside, "shadow")
-                forward.shadows[p] = forward.shadows[used] = shadow
+                forward.give(p, shadow)
+                forward.give(used, shadow)
             elif activity(used):
-                forward.shadows[p] = forward.shadows[used] = b.one(ShadowLike(), [forward.record, p], writable(p.type), "shadow")
+                forward.give(used, b.one(ShadowLike(), [forward.record, p], writable(p.type), "shadow"))
+                forward.shadows[p] = forward.shadows[used]
         return out
 
     def gradients(self, region: Region, adj: Adjoints, outputs: dict[Var, Var], b: Builder) -> tuple[Type, list[Operand]]:

@@ -23,9 +23,8 @@ from ..transform.adjoints import Adjoints
 from ..transform.forward import Forward, shadow_type
 from ..transform.residuals import plan_residuals, recompute, size_of
 from ..transform.reverse import Reverse, replaced
-from ..transform.simplify import simplify
 from ..transform.tree import Tree
-from .body import Body
+from .body import Body, finished
 from .calls import Callee
 
 __all__ = ["Unit", "unit_of", "write_frame"]
@@ -33,11 +32,15 @@ __all__ = ["Unit", "unit_of", "write_frame"]
 
 @dataclass
 class Unit:
-    """The two halves of a callee at one activity. `inputs` and `outputs`: which leaf parameters and results carry derivatives."""
+    """The two halves of a callee at one activity. `inputs` and `outputs`: which leaf parameters and results carry derivatives.
+
+    `sharing`: the pairs of parameters that may share memory.
+    """
 
     callee: Callee
     inputs: tuple[bool, ...]
     outputs: tuple[bool, ...]
+    sharing: tuple[tuple[int, int], ...] = ()
     lock: Any = field(default_factory=threading.RLock)
 
     @property
@@ -102,12 +105,12 @@ class Unit:
         return stub_dispatcher(name, parameters, generate, options, self.callee.dispatcher.py_func.__module__)
 
 
-_units: dict[tuple[Callee, tuple[bool, ...], tuple[bool, ...]], Unit] = {}
+_units: dict[tuple[object, ...], Unit] = {}
 
 
-def unit_of(callee: Callee, inputs: tuple[bool, ...], outputs: tuple[bool, ...]) -> Unit:
+def unit_of(callee: Callee, inputs: tuple[bool, ...], outputs: tuple[bool, ...], sharing: tuple[tuple[int, int], ...]) -> Unit:
     """The unit of a callee at an activity, each made once."""
-    return _units.setdefault((callee, inputs, outputs), Unit(callee, inputs, outputs))
+    return _units.setdefault((callee, inputs, outputs, sharing), Unit(callee, inputs, outputs, sharing))
 
 
 def write_frame(tree: Tree, reverse: Region, forward: Forward, sweep: Reverse, frame: Var) -> tuple[list[Stmt], Region]:
@@ -124,8 +127,8 @@ def write_frame(tree: Tree, reverse: Region, forward: Forward, sweep: Reverse, f
         writing.append(Stmt(Offset(8 * words), (frame,), (place,)))
         if sweep.retained(v):
             writing.append(Stmt(Retain(), (forward.record, v)))
-        writing.append(Stmt(Put(), (place, const(0), v)))
-        given[v] = reading.one(Get(), [back, const(0)], v.type, v.name)
+        writing.append(Stmt(Put(sweep.memory(v)), (place, const(0), v)))
+        given[v] = reading.one(Get(sweep.memory(v)), [back, const(0)], v.type, v.name)
         words += -(-size_of(v.type) // 8)
     env = recompute(plan, needed, given, reading)
     block = Stmt(Slab(INT64), (forward.record, const(max(words, 1))), (frame,))
@@ -135,7 +138,7 @@ def write_frame(tree: Tree, reverse: Region, forward: Forward, sweep: Reverse, f
 class _Halves:
     def __init__(self, unit: Unit) -> None:
         self.unit = unit
-        self.body = Body(unit.callee.function, unit.callee.options, unit.name, unit.inputs, unit.outputs, arrays_out=True)
+        self.body = Body(unit.callee.function, unit.callee.options, unit.name, unit.inputs, unit.outputs, arrays_out=True, sharing=unit.sharing)
         self.names = self.body.names
 
     def build(self) -> tuple[Function, Function]:
@@ -149,10 +152,10 @@ class _Halves:
         for i, p in enumerate(body.region.params):
             if i in unit.shadowed:
                 shadow_params.append(names.var(shadow_type(p.type), f"{p.name.split('.')[0]}_bar"))
-                forward.shadows[p] = shadow_params[-1]
+                forward.give(p, shadow_params[-1])
             elif is_float_array(p.type) and body.activity(p):
                 assert isinstance(p.type, Array)
-                forward.shadows[p] = head.one(ShadowLike(), [record, p], writable(p.type), "shadow")
+                forward.give(p, head.one(ShadowLike(), [record, p], writable(p.type), "shadow"))
         tree = forward.region(body.region)
         back = Builder(names, loc)
         ybars = [names.var(unit.results[i].type, "ybar") for i in unit.cotangents]
@@ -192,4 +195,7 @@ class _Halves:
             Tuple(tuple(g.type for g in gradients)),
             loc,
         )
-        return simplify(forward_half, names), simplify(reverse_half, names)
+        groups = [(body.region.params[i], body.region.params[j]) for i, j in unit.sharing]
+        shadows = dict(zip(unit.shadowed, shadow_params, strict=True))
+        groups += [(shadows[i], shadows[j]) for i, j in unit.sharing if i in shadows and j in shadows]
+        return finished(forward_half, body, groups), finished(reverse_half, body)

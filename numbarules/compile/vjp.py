@@ -19,8 +19,7 @@ from ..runtime.record import record_from_handle, record_handle
 from ..transform.adjoints import Adjoints, zero
 from ..transform.forward import Forward
 from ..transform.reverse import Reverse, replaced
-from ..transform.simplify import simplify
-from .body import Body
+from .body import Body, finished
 from .capture import capture, options_of, python_function
 from .gradient import gradient_type
 from .isolation import isolate
@@ -118,7 +117,8 @@ def _build(halves: Halves) -> tuple[Function, Function]:
         used = body.inside.get(p, p)
         if is_float_array(p.type) and body.activity(used):
             assert isinstance(p.type, Array)
-            shadows[p] = forward.shadows[p] = forward.shadows[used] = head.one(ShadowLike(), [record, p], writable(p.type), "shadow")
+            shadows[p] = head.one(ShadowLike(), [record, p], writable(p.type), "shadow")
+            forward.give(used, shadows[p])
     tree = forward.region(body.region)
     results = tree.yields or []
     # the reverse half
@@ -166,7 +166,7 @@ def _build(halves: Halves) -> tuple[Function, Function]:
     forward_half = Function(f"{halves.name}_vjp", primal.args, Region(params, statements, None if ended else (*values, *handles)), whole, primal.loc, primal.flags)
     reverse_args = tuple((f"a{i}", p.type) for i, p in enumerate(reverse_region.params))
     reverse_half = Function(f"{halves.name}_pullback", reverse_args, reverse_region, Tuple(tuple(g.type for g in gradients)), primal.loc, primal.flags)
-    return simplify(forward_half, names), simplify(reverse_half, names)
+    return finished(forward_half, body), finished(reverse_half, body)
 
 
 def _gradient(p: Var, shadow: Var | None, t: Type, b: Builder) -> Operand:

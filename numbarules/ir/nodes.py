@@ -281,12 +281,16 @@ class Extend:
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """args (slab, k, value): writes the value down."""
+    """args (slab, k, value): writes the value down. `memory` names what the value may share memory with, see `Get`."""
+
+    memory: object = None
 
 
 @dataclass(frozen=True, slots=True)
 class Get:
-    """args (slab, k): reads the value back."""
+    """args (slab, k): reads the value back. It may share memory with every other value written or read under the same `memory`."""
+
+    memory: object = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,8 @@ def mul(a: Operand, c: Operand, t: Type, b: Builder) -> Operand:
     """`a * c` in the precision of `t`."""
     if isinstance(c, Const) and c.value == 1:
         return cast(a, t, b)
+    if isinstance(a, Const) and a.value == 1:
+        return cast(c, t, b)
     return b.one(Apply(Named(operator.mul)), [cast(a, t, b), cast(c, t, b)], t, "d")
 
 

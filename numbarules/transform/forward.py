@@ -40,11 +40,17 @@ class Forward:
         self.active = activity
         self.record = record
         self.shadows: dict[Var, Operand] = {}
+        self.owners: dict[Operand, Var] = {}  # the array that a shadow belongs to
         self.pairs: dict[int, Pair] = {}  # by call statement
-
         self.residuals: dict[int, list[Operand]] = {}  # what a rule's value half keeps, by statement
+
     def has_shadow(self, v: Operand) -> bool:
         return isinstance(v, Var) and isinstance(v.type, Array) and self.active(v)
+
+    def give(self, v: Var, shadow: Operand) -> None:
+        """Makes `shadow` the shadow of `v`."""
+        self.shadows[v] = shadow
+        self.owners[shadow] = v
 
     def shadow(self, v: Operand) -> Operand:
         """The shadow of an active array."""
@@ -55,7 +61,7 @@ class Forward:
 
     def new_shadow(self, v: Var) -> Var:
         out = self.names.var(shadow_type(v.type), f"{v.name.split('.')[0]}_bar")
-        self.shadows[v] = out
+        self.give(v, out)
         return out
 
     def region(self, region: Region) -> Tree:
@@ -97,11 +103,16 @@ class Forward:
         inputs, outputs = tuple(map(self.active, stmt.args)), tuple(map(self.active, stmt.results))
         op = stmt.op
         assert isinstance(op, Call)
-        pair = op.unit.pair(inputs, outputs)  # type: ignore[attr-defined]
+        pair = op.unit.pair(inputs, outputs, self.sharing(stmt.args))  # type: ignore[attr-defined]
         self.pairs[id(stmt)] = pair
         shadows = [self.shadow(stmt.args[i]) for i in pair.shadowed]
         results = [*stmt.results, *(self.new_shadow(stmt.results[i]) for i in pair.shadows_out), self.names.var(POINTER, "frame")]
         nodes.append(Node(Invoke(f"{op.name}_forward", pair.forward), [self.record, *stmt.args, *shadows], results, [], stmt))
+
+    def sharing(self, args: tuple[Operand, ...]) -> tuple[tuple[int, int], ...]:
+        """The pairs of arguments that may share memory."""
+        classes = [self.active.aliases.of(a) if holds_memory(a.type) else None for a in args]
+        return tuple((i, j) for i, c in enumerate(classes) for j in range(i) if c is not None and classes[j] is c)
 
     def rule(self, stmt: Stmt, nodes: list[Node]) -> None:
         """The value half of a rule in place of the call; its statements are nobody's business but its own pullback's."""
@@ -116,17 +127,6 @@ class Forward:
             if self.has_shadow(result):
                 nodes.append(Node(ShadowLike(), [self.record, result], [self.new_shadow(result)], [], None))
         nodes.append(Node(stmt.op, list(stmt.args), [], [], stmt))
-
-    def branch(self, stmt: Stmt, nodes: list[Node]) -> None:
-        trees = [self.region(r) for r in stmt.regions]
-        results = list(stmt.results)
-        for i, result in enumerate(stmt.results):
-            if self.has_shadow(result):
-                for tree, region in zip(trees, stmt.regions, strict=True):
-                    if tree.yields is not None and region.yields is not None:
-                        tree.yields.append(self.shadow(region.yields[i]))
-                results.append(self.new_shadow(result))
-        nodes.append(Node(stmt.op, list(stmt.args), results, trees, stmt))
 
     def keep(self, stmt: Stmt, body: Region, nodes: list[Node]) -> list[Operand]:
         """What the value half keeps for its pullback; arrays that may be overwritten after the call are copied."""
@@ -161,6 +161,17 @@ class Forward:
         seen = self.names.var(v.type, v.name)
         nodes.append(Node(View("cast"), [copy], [seen], [], None))
         return seen
+
+    def branch(self, stmt: Stmt, nodes: list[Node]) -> None:
+        trees = [self.region(r) for r in stmt.regions]
+        results = list(stmt.results)
+        for i, result in enumerate(stmt.results):
+            if self.has_shadow(result):
+                for tree, region in zip(trees, stmt.regions, strict=True):
+                    if tree.yields is not None and region.yields is not None:
+                        tree.yields.append(self.shadow(region.yields[i]))
+                results.append(self.new_shadow(result))
+        nodes.append(Node(stmt.op, list(stmt.args), results, trees, stmt))
 
     def loop(self, stmt: Stmt, nodes: list[Node]) -> None:
         (region,) = stmt.regions

@@ -15,9 +15,10 @@ from ..primitives import assign
 from .adjoints import Adjoints, cast, zero
 from .arithmetic import ARITHMETIC, integer_power, mul
 from .forward import Forward
+from .fusion import fuse
 from .residuals import Plan, forgiving, plan_residuals, recompute
-from .tree import Node, Tree
 from .splice import splice
+from .tree import Node, Tree
 
 __all__ = ["Partial", "Reverse", "Rules", "replaced"]
 
@@ -55,8 +56,11 @@ class Reverse:
 
     # ------------------------------------------------------------------------------------------ dispatch
 
-    def region(self, tree: Tree, adj: Adjoints, b: Builder) -> None:
-        """Emits the reverse of a tree's statements, last first."""
+    def region(self, tree: Tree, adj: Adjoints, b: Builder, joint: bool = False) -> None:
+        """Emits the reverse of a tree's statements, last first.
+
+        `joint`: the reverse stands in the same region as the forward statements, so that a loop may do both at once.
+        """
         for node in reversed(tree.nodes):
             stmt = node.primal
             if stmt is None:
@@ -68,7 +72,8 @@ class Reverse:
                 case If():
                     self.branch(node, adj, b)
                 case For():
-                    self.for_loop(node, adj, b)
+                    if not (joint and fuse(self, tree, node, adj, b)):
+                        self.for_loop(node, adj, b)
                 case While():
                     self.while_loop(node, adj, b)
                 case Load():
@@ -336,7 +341,7 @@ class Reverse:
                 slab = self.names.var(Pointer(), "slab")
                 node.before.append(Stmt(Slab(v.type), (self.record, n), (slab,), (), stmt.loc))
                 self.write_down(tree, slab, k, v)
-                given[v] = head.one(Get(), [slab, back], v.type, v.name)
+                given[v] = head.one(Get(self.memory(v)), [slab, back], v.type, v.name)
             return given
 
         self.finish_loop(node, adj, b, n, r, inner, head, sums, moved, result_bars, {k}, write)
@@ -369,7 +374,7 @@ class Reverse:
             slabs = self.growing(node, tree, count, plan.recorded)
             for v, (inside, outside) in zip(plan.recorded, slabs, strict=True):
                 self.write_down(tree, inside, count, v)
-                given[v] = head.one(Get(), [outside, back], v.type, v.name)
+                given[v] = head.one(Get(self.memory(v)), [outside, back], v.type, v.name)
             tree.tail.append(Stmt(Apply(Named(operator.add)), (count, const(1)), (following,), (), stmt.loc))
             return given
 
@@ -411,7 +416,7 @@ class Reverse:
     def write_down(self, tree: Tree, slab: Var, k: Var, v: Var) -> None:
         if self.retained(v):
             tree.tail.append(Stmt(Retain(), (self.record, v)))
-        tree.tail.append(Stmt(Put(), (slab, k, v)))
+        tree.tail.append(Stmt(Put(self.memory(v)), (slab, k, v)))
 
     def finish_loop(
         self,
@@ -456,12 +461,16 @@ class Reverse:
         """True where the loaded memory still holds the same value in the reverse sweep."""
         return not self.active.aliases.clobbered(load.args[0], load)
 
+    def memory(self, v: Var) -> object:
+        """The name of what `v` may share memory with, for the record."""
+        if not holds_memory(v.type):
+            return None
+        owner = self.forward.owners.get(v)
+        return ("shadow", self.active.aliases.of(owner)) if owner is not None else ("primal", self.active.aliases.of(v))
+
     def retained(self, v: Var) -> bool:
         """True for values whose memory must be kept alive when they are written down; shadows live in the record."""
-        return holds_memory(v.type) and v not in self.shadow_vars()
-
-    def shadow_vars(self) -> set[Operand]:
-        return set(self.forward.shadows.values())
+        return holds_memory(v.type) and v not in self.forward.owners
 
 
 def replaced(region: Region, head: list[Stmt], env: dict[Var, Operand]) -> Region:
