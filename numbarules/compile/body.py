@@ -16,8 +16,10 @@ from ..ir.types import NONE, is_float, is_float_array
 from ..transform.lower import Lowering, lower
 from ..transform.optimise import optimise
 from ..transform.simplify import simplify
+from ..transform.windows import gather_sums
 from .calls import split_call
 from .inline import Inliner
+from .kernels import kernel_of
 from .rule_calls import RuleCalls
 from .rules import TableRules
 
@@ -65,7 +67,7 @@ class Body:
     def lower(self) -> None:
         for _ in range(100):
             self.analyse()
-            asks = Lowering(active=self.is_active, may_alias=self.may_alias, inline=self.inline)
+            asks = Lowering(active=self.is_active, may_alias=self.may_alias, kernel=kernel_of, inline=self.inline)
             calls = RuleCalls(self.rules, self.options, self.names, self.is_active)
             region = calls.region(self.region)
             changed = calls.changed
@@ -112,6 +114,7 @@ class Body:
 def optimised(region: Region, names: Names, options: dict[str, Any], groups: Iterable[tuple[Var, Var]] = ()) -> Region:
     """The region without repeated work, dead code gone. Where bounds are checked, loads stay in place: they may raise."""
     region = optimise(region, names, hoist_loads=not options.get("boundscheck"), groups=groups)
+    region = gather_sums(region, names)
     return simplify(Function("", (), region, NONE), names).region
 
 
