@@ -172,7 +172,7 @@ def typed_ir(function: Callable[..., Any], args: tuple[Any, ...], options: Mappi
         typing_context, target_context = cpu_target.typing_context, cpu_target.target_context
         typing_context.refresh()
         target_context.refresh()
-        compiler = _CaptureCompiler(typing_context, target_context, None, args, return_type, flags(options), dict(options.get("locals", ())))
+        compiler = _CaptureCompiler(typing_context, target_context, None, args, return_type, flags(options), {})
         result = compiler.compile_extra(function)
     assert isinstance(result, TypedIR)
     return result
@@ -275,6 +275,10 @@ class _Generate(FunctionPass):
         generated = state.func_id.func.__numbarules_generator__(state.func_id, state.args)
         state.typingctx.refresh()  # intrinsics may have been made just now
         state.targetctx.refresh()
+        # Numba numbers the functions of a process, and a disk cache brings back those of other processes: without a name of its
+        # own, a generated function could be linked in the place of another one (Numba issue 10486).
+        state.func_id.func_qualname += f"_{uuid.uuid4().hex}"
+        state.func_id.unique_name = state.func_id.func_qualname
         state.func_ir = generated.ir
         state.locals = dict(generated.locals)
         state.return_type = None
@@ -319,17 +323,12 @@ INPLACE = {
 def jit_dispatcher(stub: Callable[..., Any], options: Mapping[str, Any], pipeline: type[CompilerBase]) -> Any:
     """A dispatcher whose code comes from `pipeline`."""
     cls = resolve_dispatcher_from_str("cpu")
-    own = {k: v for k, v in options.items() if k != "locals"}  # the primal's variables
-    return cls(py_func=stub, locals={}, targetoptions={"nopython": True, **own}, pipeline_class=pipeline)
+    return cls(py_func=stub, locals={}, targetoptions={"nopython": True, **options}, pipeline_class=pipeline)
 
 
 def scalar_value(t: T.Scalar, value: Any) -> Any:
     """A NumPy scalar of the type."""
     return np.dtype(t.kind).type(value)
-        # Numba numbers the functions of a process, and a disk cache brings back those of other processes: without a name of its
-        # own, a generated function could be linked in the place of another one (Numba issue 10486).
-        state.func_id.func_qualname += f"_{uuid.uuid4().hex}"
-        state.func_id.unique_name = state.func_id.func_qualname
 
 
 # ---------------------------------------------------------------------------------------------- dispatchers with derivatives

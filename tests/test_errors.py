@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numba import njit
+from numba import float32, njit
 
 import numbarules as nr
 from numbarules import DifferentiationError, NumbarulesError
@@ -141,6 +141,25 @@ def test_an_argument_that_numba_does_not_know() -> None:
     assert "Numba has no type for the value of `y`" in text
 
 
+def test_types_given_to_local_variables() -> None:
+    def tripled(x):
+        t = x * 3.0
+        return t * t
+
+    f = nr.njit_grad(locals={"t": float32})(tripled)
+    for call in (f.grad, nr.grad(njit(lambda x: f(x) * x)), lambda x: nr.vjp(f, x)):
+        with pytest.raises(nr.UnsupportedError) as caught:
+            call(1.1)
+        assert "tripled" in str(caught.value)
+    assert f(1.0) == 9.0
+
+
+def test_a_default_is_no_argument_to_differentiate_by() -> None:
+    text = text_of(nr.grad(product, argnums=2), 1.0, 2.0)
+    assert "argument `k`, which the call leaves out" in text
+    assert "Instead: pass `k`" in text
+
+
 def test_an_error_comes_again_at_the_next_call() -> None:
     gradient = nr.grad(complex_result)
     assert text_of(gradient, 1.0) == text_of(gradient, 1.0)
@@ -200,5 +219,5 @@ def test_vjp_of_a_result_without_floats() -> None:
 
 
 def test_vjp_with_missing_arguments() -> None:
-    with pytest.raises(TypeError, match="takes 3 arguments"):
+    with pytest.raises(TypeError, match="missing a required argument"):
         nr.vjp(product, 1.0)

@@ -9,6 +9,7 @@ from typing import Any
 
 from .._numba import Dispatcher, typed_ir, types
 from ..capture.translate import translate
+from ..errors import UnsupportedError, message
 from ..ir.nodes import Function
 
 __all__ = ["bind", "capture", "forget", "options_of", "python_function", "recursive"]
@@ -38,6 +39,16 @@ def forget() -> None:
 
 def capture(function: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any]) -> Function:
     """The IR of a Python function at Numba argument types, under `njit` options."""
+    if "locals" in options:
+        raise UnsupportedError(
+            message(
+                f"`{function.__name__}` is compiled with the option `locals`, which derivatives do not follow",
+                filename=function.__code__.co_filename,
+                line=function.__code__.co_firstlineno,
+                found=", ".join(f"`{name}`: {t}" for name, t in options["locals"]),
+                instead="convert in the code, as in `t = numpy.float32(x * y)`",
+            )
+        )
     key = (args, tuple(sorted((k, repr(v)) for k, v in options.items())))
     found = _memo.setdefault(function, {})
     if key not in found:

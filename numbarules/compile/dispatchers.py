@@ -47,11 +47,11 @@ class GradientDispatcher(CPUDispatcher):  # type: ignore[misc]
         self.argnums = argnums
         function = python_function(primal)
         options = options_of(primal)
-        request = Request(argnums, kind == "value_and_grad", tuple(sorted(options.items())))
+        self._request = Request(argnums, kind == "value_and_grad", tuple(sorted(options.items())))
+        itself = weakref.ref(self)  # the stub is held by compiled code, which Numba holds until the dispatcher goes
 
         def generate(func_id: Any, args: tuple[Any, ...]) -> Generated:
-            check_compiles(function, args, options)
-            return emit(gradient_function(function, args, request), func_id)
+            return itself()._generate(func_id, args)  # type: ignore[union-attr]
 
         name = f"{function.__name__ if function.__name__.isidentifier() else 'function'}_{kind}"
         doc = f"The {'value and gradient' if kind == 'value_and_grad' else 'gradient'} of `{function.__qualname__}`."
@@ -61,6 +61,14 @@ class GradientDispatcher(CPUDispatcher):  # type: ignore[misc]
         super().__init__(stub, {}, {"nopython": True, **stub_options}, GeneratedCompiler)
         if isinstance(primal, Dispatcher) and not isinstance(primal._cache, NullCache):
             self.enable_caching()
+
+    def _generate(self, func_id: Any, args: tuple[Any, ...]) -> Generated:
+        function = python_function(self.primal)
+        check_compiles(function, args, dict(self._request.options))
+        for i in self._request.positions:
+            if isinstance(args[i], types.Omitted):
+                raise _left_out(function, list(inspect.signature(function).parameters)[i])
+        return emit(gradient_function(function, args, self._request), func_id)
 
     @property
     def identity(self) -> tuple[Any, Kind, Argnums]:
@@ -274,3 +282,15 @@ def check_compiles(function: Any, args: tuple[Any, ...], options: dict[str, Any]
                 instead=f"call `numba.njit({function.__name__})` with these arguments until it runs, then differentiate it",
             )
         ) from None
+
+
+def _left_out(function: Any, name: str) -> DifferentiationError:
+    return DifferentiationError(
+        message(
+            f"`{function.__name__}` cannot be differentiated by its argument `{name}`, which the call leaves out",
+            filename=function.__code__.co_filename,
+            line=function.__code__.co_firstlineno,
+            contract="an argument to differentiate by is given in the call: a default value is a constant",
+            instead=f"pass `{name}`",
+        )
+    )

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numba import typeof
 
-from .._numba import FULL_TRACEBACKS, types
+from .._numba import FULL_TRACEBACKS
 from ..errors import DifferentiationError, NumbarulesError, message
 from ..ir.types import Array, Scalar, Tuple, Type, is_float, is_float_array, leaves
 from ..runtime import arena
@@ -25,6 +25,7 @@ __all__ = ["Pullback", "value_and_pullback"]
 def value_and_pullback(f: Any, args: tuple[Any, ...]) -> tuple[Any, Pullback]:
     """The value of `f` at `args`, and its pullback there."""
     check_function(f, "vjp")
+    args = _with_defaults(python_function(f), args)
     try:
         halves = _halves(f, args)
         if not halves.cotangent_types:
@@ -46,14 +47,16 @@ def value_and_pullback(f: Any, args: tuple[Any, ...]) -> tuple[Any, Pullback]:
         raise error.with_traceback(None) from None
 
 
+def _with_defaults(function: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """All arguments of a call; a default is one like any other."""
+    bound = inspect.signature(function).bind(*args)
+    bound.apply_defaults()
+    return bound.args
+
+
 def _halves(f: Any, args: tuple[Any, ...]) -> Halves:
     function = python_function(f)
-    parameters = list(inspect.signature(function).parameters.values())
-    given = [typeof(a) for a in args]
-    omitted = [types.Omitted(p.default) for p in parameters[len(args) :] if p.default is not inspect.Parameter.empty]
-    signature = (*given, *omitted)
-    if len(signature) != len(parameters):
-        raise TypeError(f"`{function.__name__}` takes {len(parameters)} arguments, and `vjp` was given {len(args)} for it")
+    signature = tuple(map(typeof, args))
     check_compiles(function, signature, options_of(f))
     return halves_of(f, signature)
 
