@@ -48,6 +48,6 @@ def cast(value: Operand, t: Type, b: Builder) -> Operand:
     """`value` as a `t`."""
     if value.type == t:
         return value
-    if isinstance(value, Const):
-        return const(value.value, t)  # type: ignore[arg-type]
+    if isinstance(value, Const) and isinstance(value.value, int | float):
+        return Const(t, float(value.value)) if is_float(t) else const(value.value, t)
     return b.one(Cast(), [value], t, "cast")
