@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from ..ir.nodes import Alloc, Const, For, Get, If, Operand, Put, Region, Stmt, Var, While
+from ..ir.nodes import Alloc, Const, Extend, For, Get, If, Offset, Operand, Put, Region, Stmt, Var, While
 from ..ir.types import NoneType, Pointer, Scalar, Type
 from .effects import effects
 
@@ -144,6 +144,8 @@ class _Walk:
         out, e = self.out, effects(stmt)
         if isinstance(stmt.op, Put | Get) and stmt.op.memory is not None:
             self.same_memory(stmt.op.memory, stmt.args[2] if isinstance(stmt.op, Put) else stmt.result)
+        if isinstance(stmt.op, Offset | Extend):
+            out.unify(stmt.result, stmt.args[1] if isinstance(stmt.op, Extend) else stmt.args[0])
         memory = [a for a in stmt.args if isinstance(a, Var) and holds_memory(a.type)]
         results = [r for r in stmt.results if holds_memory(r.type)]
         if isinstance(stmt.op, Alloc):
@@ -171,6 +173,6 @@ class _Walk:
             self.out.merged.add(value)
 
     def meet(self, a: Var, b: Operand) -> None:
-        if holds_memory(a.type) and isinstance(b, Var):
+        if isinstance(b, Var) and (holds_memory(a.type) or isinstance(a.type, Pointer)):
             self.out.unify(a, b)
             self.out.merged.add(a)

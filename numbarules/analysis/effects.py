@@ -46,7 +46,7 @@ from ..ir.nodes import (
     While,
 )
 from ..ir.types import Array, NoneType, Scalar, is_integer
-from ..primitives import assign
+from ..primitives import GlobalArray, assign
 
 __all__ = ["Effects", "effects", "is_cheap", "region_effects"]
 
@@ -73,7 +73,7 @@ READS = Effects(reads=True)
 _DIVISIONS = {operator.truediv, operator.floordiv, operator.mod, np.floor_divide, divmod}
 _INPLACE = {getattr(operator, "i" + n) for n in "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split()}
 _BUILTINS = {builtins.abs, builtins.min, builtins.max, builtins.round, builtins.int, builtins.float, builtins.bool, builtins.pow, builtins.complex, builtins.slice, builtins.range, builtins.len, builtins.divmod}
-_VIEWS = {"ravel", "reshape", "transpose", "asarray", "ascontiguousarray", "asfortranarray", "atleast_1d", "atleast_2d", "atleast_3d", "expand_dims", "squeeze", "broadcast_to", "flip", "fliplr", "flipud", "real", "imag", "swapaxes", "moveaxis", "split", "array_split", "hsplit", "vsplit", "dsplit", "rot90", "view", "T", "diagonal", "require"}
+_VIEWS = {"ravel", "reshape", "transpose", "asarray", "ascontiguousarray", "asfortranarray", "atleast_1d", "atleast_2d", "atleast_3d", "expand_dims", "squeeze", "broadcast_to", "flip", "fliplr", "flipud", "real", "imag", "swapaxes", "moveaxis", "split", "array_split", "hsplit", "vsplit", "dsplit", "rot90", "view", "T", "diagonal", "require", "as_strided", "sliding_window_view", "trim_zeros", "frombuffer", "nan_to_num", "flat"}
 _WRITERS = {"copyto", "put", "fill_diagonal", "shuffle", "place", "putmask", "fill", "sort", "partition", "itemset", "resize", "seed"}
 _PURE_METHODS = {"sum", "mean", "var", "std", "prod", "min", "max", "argmin", "argmax", "copy", "cumsum", "cumprod", "dot", "flatten", "astype", "argsort", "nonzero", "all", "any", "item", "conj", "conjugate", "ptp", "repeat", "take", "clip", "round", "tolist", "trace", "searchsorted"}
 
@@ -138,6 +138,8 @@ def _scalars(stmt: Stmt) -> bool:
 
 
 def _call(stmt: Stmt, obj: Any) -> Effects:
+    if isinstance(obj, GlobalArray):
+        return PURE
     if obj is assign or obj is operator.setitem:
         return Effects(reads=True, writes=(0,), may_raise=True)
     if not _hashable(obj):

@@ -10,6 +10,7 @@ from .._numba import Dispatcher
 from ..analysis.activity import Activity, activity_of
 from ..analysis.alias import aliases_of, holds_memory
 from ..analysis.effects import effects
+from ..analysis.signs import unwrap
 from ..ir.nodes import Apply, Function, Named, Operand, Region, Stmt, Var
 from ..ir.rewrite import Builder, Names
 from ..ir.types import NONE, is_float, is_float_array
@@ -121,4 +122,8 @@ def optimised(region: Region, names: Names, options: dict[str, Any], groups: Ite
 def finished(function: Function, body: Body, groups: Iterable[tuple[Var, Var]] = ()) -> Function:
     """A generated function, cleared up."""
     function = simplify(function, body.names)
-    return replace(function, region=optimised(function.region, body.names, body.options, groups))
+    groups = tuple(groups)
+    region = optimised(function.region, body.names, body.options, groups)
+    if not body.options.get("boundscheck"):
+        region = unwrap(region)
+    return replace(function, region=region, sharing=groups)

@@ -52,10 +52,12 @@ from ..ir.nodes import (
     While,
 )
 from ..ir.types import BOOL, INT64, NONE, Array, NoneType, Opaque, Scalar, Tuple, Type
-from ..primitives import EmptyList, Failure, Whole, assign, ieee_divide
+from ..primitives import EmptyList, Failure, GlobalArray, Whole, assign, ieee_divide
 from ..runtime.arrays import element_add, empty_list, element_get, element_set, gradient_like, private_copy, retype, shadow_like
 from ..runtime.arrays import ieee_divide as divide
 from ..runtime.lowering import RecordLower
+from ..runtime.scopes import element_add_in, element_get_in, element_set_in, record_get_in, record_put_in
+from .scopes import Scopes
 from ..runtime.record import record_extend, record_get, record_offset, record_open, record_put, record_retain, record_slab
 
 __all__ = ["Generated", "emit"]
@@ -90,7 +92,7 @@ class _Emitter:
         self.names: dict[Var, Any] = {}
         self.temporaries = 0
         self.block = self.new_block()
-        self.builtin: dict[int, Any] = {}
+        self.scopes = Scopes(function)
 
     def run(self, flags: tuple[tuple[str, Any], ...]) -> Generated:
         self.arguments()
@@ -238,13 +240,17 @@ class _Emitter:
                 for i, result in enumerate(stmt.results):
                     self.set(result, nir.Expr.static_getitem(packed, i, None, self.loc))
             case Put():
-                self.temporary(self.call(record_put, *map(self.use, stmt.args)), "unused")
+                access = self.scopes.access(stmt.args[0])
+                self.temporary(self.call(record_put_in(access) if access else record_put, *map(self.use, stmt.args)), "unused")
             case Retain():
                 self.temporary(self.call(record_retain, *map(self.use, stmt.args)), "unused")
             case OpenRecord(kept):
                 self.names[stmt.result] = self.scope.define(RecordLower.kept_variable if kept else RecordLower.record_variable, self.loc)
                 self.pin(self.names[stmt.result], stmt.result.type)
                 self.set(stmt.result, self.call(record_open))
+            case (Store(wrap) | AddTo(wrap)) as op if (access := self.scopes.access(stmt.args[0], wrap)) is not None:
+                make = element_set_in if isinstance(op, Store) else element_add_in
+                self.temporary(self.call(make(access), *map(self.use, stmt.args)), "unused")
             case Store(wrap=False):
                 self.temporary(self.call(element_set, *map(self.use, stmt.args)), "unused")
             case AddTo(wrap=False):
@@ -285,7 +291,11 @@ class _Emitter:
             case Offset(distance):
                 return self.call(record_offset, self.use(args[0]), self.constant(Const(INT64, distance)))
             case Get():
-                return self.call(record_get(numba_type(stmt.result.type)), *map(self.use, args))
+                access = self.scopes.access(args[0])
+                kind = numba_type(stmt.result.type)
+                return self.call(record_get_in(kind, access) if access else record_get(kind), *map(self.use, args))
+            case Load(wrap) if (access := self.scopes.access(args[0], wrap)) is not None:
+                return self.call(element_get_in(access), *map(self.use, args))
             case View("cast"):
                 return self.call(retype(numba_type(stmt.result.type)), self.use(args[0]))
             case Load(wrap=False):
@@ -321,6 +331,8 @@ class _Emitter:
                 return nir.Expr.unary(obj, self.use(args[0]), self.loc)
             if obj is operator.getitem:
                 return nir.Expr.getitem(self.use(args[0]), self.use(args[1]), self.loc)
+            if isinstance(obj, GlobalArray):
+                return nir.Global("array", obj.array, self.loc)
             if isinstance(obj, EmptyList):
                 obj = empty_list(obj.type)
             if isinstance(obj, Whole):

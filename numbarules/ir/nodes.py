@@ -406,7 +406,8 @@ class Function:
 
     `args` are the names and types of the arguments, `result` is the type of the whole return value. The region's
     parameters are the leaves of the arguments, and it yields the leaves of the result: tuples are taken apart.
-    Arguments that are constants of their type (functions, None) have no parameter.
+    Arguments that are constants of their type (functions, None) have no parameter. `sharing` are the pairs of
+    parameters that may share memory: None where nothing is known, and any two may.
     """
 
     name: str
@@ -415,6 +416,7 @@ class Function:
     result: Type
     loc: Loc | None = None
     flags: tuple[tuple[str, object], ...] = field(default=())
+    sharing: tuple[tuple[Var, Var], ...] | None = None
 
     def __repr__(self) -> str:
         from .text import function_text

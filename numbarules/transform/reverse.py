@@ -463,6 +463,8 @@ class Reverse:
 
     def memory(self, v: Var) -> object:
         """The name of what `v` may share memory with, for the record."""
+        if isinstance(v.type, Pointer):
+            return ("slab", v)
         if not holds_memory(v.type):
             return None
         owner = self.forward.owners.get(v)
