@@ -45,7 +45,8 @@ class DerivativeCache(FunctionCache):  # type: ignore[misc]
         self._digests[sig] = self._digest(sig)
         if self._digests[sig] is None:
             return None
-        arena.load()  # cached code calls it
+        target_context.refresh()  # brings up Numba's runtime,
+        arena.load()  # which this needs, and cached code needs this
         return super().load_overload(sig, target_context)
 
     def save_overload(self, sig: Any, data: Any) -> None:
