@@ -212,7 +212,7 @@ def overload_implementation(function: Any, args: tuple[Any, ...], keywords: Mapp
                 return _attribute_implementation(context, function, args, keywords)
             found = context.resolve_value_type(function)
             return _implementation(context, found, args, keywords)
-        except NumbaError:
+        except (NumbaError, ValueError):  # ValueError: a Python function that Numba knows nothing about
             return None
 
 

@@ -13,7 +13,7 @@ from ..errors import UnsupportedError, message
 from ..ir.nodes import UNDEFINED, Alloc, Apply, Attribute, Cast, Const, If, Item, Load, Loc, MakeTuple, Method, Named, Operand, Raise, Raw, Shape, Stmt, Store, Var, View, const
 from ..ir.rewrite import Builder
 from ..ir.types import BOOL, INT64, NONE, Array, NoneType, Opaque, Scalar, Tuple, Type, is_integer
-from ..primitives import EmptyList, assign
+from ..primitives import EmptyList, GlobalArray, assign
 from .values import Aggregate, Bound, EnumerateValue, Iterator, ListLiteral, Pair, Pending, RangeValue, SliceValue, Value, ZipValue
 
 __all__ = ["Expressions"]
@@ -55,6 +55,8 @@ class Expressions:
         """A constant of the program."""
         if isinstance(t, Tuple) and isinstance(value, tuple):
             return Aggregate(t, tuple(self.constant(v, x) for v, x in zip(value, t.items, strict=True)))
+        if isinstance(t, Array):
+            return self.b.one(Apply(Named(GlobalArray(value))), [], t, "table")
         if isinstance(t, Scalar) and isinstance(value, np.generic):
             value = value.item()
         return Const(t, value)
@@ -82,14 +84,14 @@ class Expressions:
             case Var() | Const():
                 return value
             case Aggregate(t, items):
-                return self.b.one(MakeTuple(), [self.operand(i) for i in items], t, "tuple")
+                parts = [self.operand(i) for i in items]
+                if any(p.type != x for p, x in zip(parts, t.items, strict=True)):  # an index with slices
+                    t = Tuple(tuple(p.type for p in parts), t.cls)
+                return self.b.one(MakeTuple(), parts, t, "tuple")
             case SliceValue(start, stop, step):
                 given = [start, stop] if isinstance(step, Const) and step.value is None else [start, stop, step]
                 name = "slice2_type" if len(given) == 2 else "slice3_type"
-                t = our_type(getattr(types, name))
-                if any(isinstance(g, Const) and g.value is None for g in given):
-                    t = Opaque("slice", getattr(types, name))
-                return self.b.one(Apply(Named(slice)), given, t, "slice")
+                return self.b.one(Apply(Named(slice)), given, our_type(getattr(types, name)), "slice")
             case RangeValue(start, stop, step, t):
                 return self.b.one(Apply(Named(range)), [start, stop, step], t, "range")
             case Bound(receiver, name):
@@ -379,6 +381,11 @@ class Expressions:
                 case "T":
                     result = our_type(t)
                     return value if value.type.ndim < 2 else self.b.one(View("transpose"), [value], result, "T")
+                case "flat" if value.type.layout == "C":
+                    n: Operand = const(1)
+                    for i in range(value.type.ndim):
+                        n = self.binary(operator.mul, self.b.one(Shape(i), [value], INT64, "n"), n)
+                    return self.b.one(View("reshape"), [value, n], Array(value.type.dtype, 1, "C", value.type.mutable, value.type.aligned), "flat")
                 case "real" if value.type.dtype.kind.startswith("float"):
                     return value
         if isinstance(value, Var | Const) and isinstance(value.type, Scalar) and expr.attr == "real" and not value.type.kind.startswith("complex"):
@@ -413,8 +420,36 @@ class Expressions:
                 if letters == "i" * value.type.ndim and not isinstance(self.type_of(target), Array):
                     return self.b.one(Load(), [value, *operands], self.type_of(target), target.lstrip("$"))
                 return self.b.one(View("index", letters), [value, *operands], self.type_of(target), target.lstrip("$"))
-            return self.apply(target, Named(operator.getitem), [value, index])
+            value, index = self.advanced_index(value, index)
         return self.apply(target, Named(operator.getitem), [value, index])
+
+    def advanced_index(self, array: Operand, index: Value) -> tuple[Operand, Value]:
+        """An array and a key of integers, whole axes and arrays in place of an index that has slices, new axes or an ellipsis too."""
+        assert isinstance(array.type, Array)
+        items = [self.force(i) for i in index.items] if isinstance(index, Aggregate) else [index]
+        if not isinstance(index, Aggregate) or not any(isinstance(i, SliceValue) or self._is_none(i) or self._is_ellipsis(i) for i in items):
+            return array, index
+        none = Const(NONE, None)
+        whole = SliceValue(none, none, none)
+        used = sum(1 for i in items if not self._is_none(i) and not self._is_ellipsis(i))
+        basic: list[Value] = []
+        key: list[Value] = []
+        for item in items:
+            if self._is_ellipsis(item):
+                basic += [whole] * (array.type.ndim - used)
+                key += [whole] * (array.type.ndim - used)
+            elif self._is_none(item) or isinstance(item, SliceValue):
+                basic.append(item)
+                key.append(whole)
+            else:
+                basic.append(whole)
+                key.append(item)
+        if not all(i is whole or isinstance(i, SliceValue) and all(isinstance(p, Const) and p.value is None for p in (i.start, i.stop, i.step)) for i in basic):
+            found = self.basic_index(array.type, Aggregate(Tuple(()), tuple(basic)))
+            assert found is not None
+            letters, operands = found
+            array = self.b.one(View("index", letters), [array, *operands], index_result(array.type, self.index_spec(letters, operands)), "part")
+        return array, Aggregate(Tuple(tuple(INT64 for _ in key)), tuple(key))
 
     def basic_index(self, array: Array, index: Value) -> tuple[str, list[Operand]] | None:
         """The index as letters (one an axis of the result of normalising) and operands; None where it is not basic."""
@@ -479,6 +514,7 @@ class Expressions:
                 if not self._same_view(view, source):
                     self.b.emit(Apply(Named(assign)), [view, source])
                 return
+            target, index = self.advanced_index(target, index)
         self.b.emit(Apply(Named(operator.setitem)), [self.operand(target), self.operand(index), self.operand(value)])
 
     def _same_view(self, view: Operand, source: Operand) -> bool:
@@ -502,6 +538,9 @@ class Expressions:
         keywords = tuple(k for k, _ in expr.kws)
         args += [self.force(self.env[v.name]) for _, v in expr.kws]
         if isinstance(func, Bound):
+            receiver = func.receiver
+            if func.name == "item" and isinstance(receiver, Var | Const) and isinstance(receiver.type, Array) and receiver.type.ndim == 0 and not args:
+                return self.b.one(Load(), [receiver], receiver.type.dtype, "item")
             return self.apply(target, Method(func.name), [func.receiver, *args], keywords)
         if isinstance(func, Const) and func.value is not UNDEFINED:
             special = self.special_call(target, func.value, args, keywords)
@@ -533,6 +572,13 @@ class Expressions:
                 return const(len(args[0].items))
             if isinstance(args[0], Var | Const) and isinstance(args[0].type, Array):
                 return self.b.one(Shape(0), [args[0]], INT64, "n")
+        if obj is sum and len(args) == 1 and isinstance(args[0], Aggregate) and isinstance(t, Scalar) and args[0].items:
+            items = [self.operand(i) for i in args[0].items]
+            if all(i.type == t for i in items):
+                total: Operand = Const(t, 0.0 if t.kind.startswith("float") else 0)
+                for i in items:
+                    total = self.b.one(Apply(Named(operator.add)), [total, i], t, "sum")
+                return total
         if obj is bool and isinstance(args[0], Var | Const) and args[0].type == BOOL:
             return args[0]
         if isinstance(t, Scalar) and len(args) == 1 and obj is not bool and isinstance(args[0], Var | Const) and isinstance(args[0].type, Scalar) and self._number_class(obj):
@@ -556,7 +602,7 @@ class Expressions:
         """New arrays: `np.zeros`, `np.empty`, their `_like` forms, filled ones, and `np.array` of a display."""
         if not isinstance(t, Array):
             return None
-        if obj in (np.array, np.asarray) and isinstance(args[0], ListLiteral | Aggregate) and (isinstance(args[0], Aggregate) or args[0].made is None):
+        if obj in (np.array, np.asarray) and self._display(args[0]):
             return self.display(args[0], t)
         fill = next((f for f in (*_ALLOCATE, *_FILL) if f is obj), None)
         if fill is None:
@@ -575,11 +621,14 @@ class Expressions:
         if fill in _FILL:
             value: Operand = const(1) if fill in (np.ones, np.ones_like) else self.operand(args[1])
             if value.type != t.dtype:
-                value = self.b.one(Cast(), [value], t.dtype, "v") if isinstance(value, Var) else Const(t.dtype, value.value)
+                value = self.b.one(Cast(), [value], t.dtype, "v") if isinstance(value, Var) else Const(t.dtype, np.dtype(t.dtype.kind).type(value.value).item())
             self.b.emit(Apply(Named(assign)), [array, value])
         return array
 
-    def display(self, value: ListLiteral | Aggregate, t: Array) -> Value | None:
+    def _display(self, value: Value) -> bool:
+        return isinstance(value, Aggregate) or isinstance(value, ListLiteral) and value.made is None or isinstance(value, Var | Const) and isinstance(value.type, Scalar)
+
+    def display(self, value: Value, t: Array) -> Value | None:
         """`np.array` of nested displays of scalars."""
 
         def shape(v: Value) -> tuple[int, ...]:

@@ -75,6 +75,8 @@ def modelled_iterator(t: Any) -> bool:
     """True for iterators over what the IR models: ranges, arrays, homogeneous tuples, and `enumerate` and `zip` of these."""
     if isinstance(t, types.RangeIteratorType):
         return True
+    if isinstance(t, types.NumpyFlatType):
+        return bool(t.array_type.layout == "C")
     if isinstance(t, types.ArrayIterator):
         return isinstance(t.array_type, types.Array)
     if isinstance(t, types.UniTupleIter):

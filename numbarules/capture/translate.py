@@ -10,7 +10,7 @@ from numba import njit
 from .._numba import TypedIR, nir, our_type, types
 from ..ir.nodes import UNDEFINED, Apply, Cast, Const, For, Function, If, Item, Loc, MakeTuple, Named, Operand, Raise, Region, Stmt, Var, While, const
 from ..ir.rewrite import Builder, Names
-from ..ir.types import BOOL, INT64, NONE, Tuple, Type
+from ..ir.types import BOOL, INT64, NONE, Array, Opaque, Tuple, Type
 from ..primitives import Whole
 from .expressions import Expressions
 from .graph import RETURNED, Copy, blocks_of, tries
@@ -145,6 +145,8 @@ class _Translator(Expressions):
         """`value` as a `t`."""
         if isinstance(value, Aggregate) and isinstance(t, Tuple):
             return Aggregate(t, tuple(self.convert(v, x, hint) for v, x in zip(value.items, t.items, strict=True)))
+        if isinstance(t, Opaque) and isinstance(t.payload, types.NumpyFlatType) and isinstance(value, Var) and isinstance(value.type, Array):
+            return value  # a flat view stands for itself
         if isinstance(value, Var | Const) and value.type != t and t != NONE:
             if self.constant_type(t) is not None or isinstance(value, Const) and value.value is UNDEFINED:
                 return value

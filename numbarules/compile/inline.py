@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from .._numba import Dispatcher, numba_type, types
 from ..errors import UnsupportedError
-from ..ir.nodes import Apply, Function, Method, Named, Operand, Stmt, walk
-from ..ir.types import Array, NoneType
+from ..analysis.activity import carries_derivative
+from ..ir.nodes import Apply, Attribute, Function, Loc, Method, Named, Operand, Region, Stmt, walk
+from ..ir.types import Array, NoneType, Opaque, Scalar
 from ..library.expansions import lookup_expansion
 from .capture import bind, capture, options_of, python_function, recursive
+from .kernels import capture_kernel, kernel_body, kernel_of
 from .methods import method_of
 from .rules import argument_type
 
@@ -38,8 +41,18 @@ class Inliner:
         assert isinstance(stmt.op, Apply)
         callee = stmt.op.callee
         if isinstance(callee, Named) and isinstance(callee.obj, Dispatcher):
-            return self.dispatcher(stmt, callee.obj)
+            return self.kernel(stmt, callee.obj) or self.dispatcher(stmt, callee.obj)
+        kernel = kernel_of(stmt)
+        if kernel is not None and all(isinstance(a.type, Scalar) for a in stmt.args):
+            return capture_kernel(kernel, self.options), stmt.args
         return self.expansion(stmt) or self.method(stmt)
+
+    def kernel(self, stmt: Stmt, f: Any) -> Found | None:
+        """The code of the scalar function of a `@vectorize`d one."""
+        if not all(isinstance(a.type, Scalar) for a in stmt.args) or stmt.op.keywords:  # type: ignore[union-attr]
+            return None
+        found = kernel_body(f, tuple(numba_type(a.type) for a in stmt.args), self.options)
+        return (found, stmt.args) if found is not None else None
 
     def dispatcher(self, stmt: Stmt, f: Any) -> Found | None:
         """The code of a jitted function, unless it is recursive, large, or compiled under other options."""
@@ -101,9 +114,10 @@ class Inliner:
         if found is None:
             return None
         try:
-            return self.bound(stmt, python_function(found), literals=True)
+            bound = self.bound(stmt, python_function(found), literals=True)
         except UnsupportedError:
             return None
+        return None if bound is None or any(map(_beyond_python, walk(bound[0].region))) else bound
 
     def bound(self, stmt: Stmt, function: Any, literals: bool = False) -> Found | None:
         assert isinstance(stmt.op, Apply)
@@ -122,6 +136,27 @@ class Inliner:
             else:
                 numba_types.append(types.Omitted(value))
                 operands.append(None)
-        return capture(function, tuple(numba_types), self.options), tuple(operands)
+        captured = capture(function, tuple(numba_types), self.options)
+        return relocated(captured, stmt.loc) if literals else captured, tuple(operands)
 
 
+def relocated(function: Function, loc: Loc | None) -> Function:
+    """A library's function as if all of it stood where the user calls it."""
+
+    def move(region: Region) -> Region:
+        body = tuple(Stmt(s.op, s.args, s.results, tuple(map(move, s.regions)), loc) for s in region.body)
+        return Region(region.params, body, region.yields)
+
+    return replace(function, region=move(function.region))
+
+
+
+
+def _beyond_python(stmt: Stmt) -> bool:
+    """True for what no derivative passes through: a call of compiled code from outside, or a value that is not modelled."""
+    match stmt.op:
+        case Apply(Attribute("ctypes")):
+            return True
+        case Apply(Named(obj)) if isinstance(obj, types.ExternalFunction):
+            return True
+    return any(isinstance(r.type, Opaque) and isinstance(r.type.payload, types.Optional) and carries_derivative(r.type) for r in stmt.results)

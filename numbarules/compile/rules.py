@@ -12,7 +12,7 @@ from .._numba import numba_type, types
 from ..errors import UnsupportedError, message
 from ..ir.nodes import Apply, Attribute, Const, Function, Method, Named, Operand, Raw, Stmt, Var, const
 from ..ir.types import NONE, Array, Scalar, Type, is_float
-from ..primitives import Whole
+from ..primitives import EmptyList, GlobalArray, Whole
 from ..rules.table import Entry, table
 from .capture import capture
 
@@ -66,6 +66,8 @@ class TableRules:
             return None
         split = len(stmt.args) - len(stmt.op.keywords)
         match stmt.op.callee:
+            case Named(Whole() | EmptyList() | GlobalArray()):
+                return None
             case Named(obj):
                 key: Any = obj
             case Method(name) | Attribute(name):

@@ -15,7 +15,16 @@ from ..ir.rewrite import Builder
 from ..ir.types import BOOL, INT64, Array, Scalar, Type
 from ..primitives import Failure, assign, ieee_divide
 
-__all__ = ["Expression", "expand_assign", "expand_new", "is_elementwise", "scalar_function"]
+__all__ = ["Expression", "Kernel", "expand_assign", "expand_new", "is_elementwise", "scalar_function"]
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """The scalar function of a `@vectorize`d one, with the types of its arguments and result."""
+
+    function: Callable[..., Any]
+    args: tuple[Type, ...]
+    result: Type
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +35,7 @@ class Expression:
     args: tuple[Expression | Operand, ...]
     type: Array
     loc: Loc | None
+    kernel: Kernel | None = None  # of a `@vectorize`d function
 
     def leaves(self) -> Iterator[Operand]:
         for a in self.args:
@@ -60,7 +70,7 @@ _OPERATORS: dict[object, Callable[..., Any]] = {
 _INPLACE = {getattr(operator, "i" + n): getattr(operator, n) for n in "add sub mul truediv floordiv mod pow".split()}
 
 
-def is_elementwise(stmt: Stmt) -> bool:
+def is_elementwise(stmt: Stmt, kernel: Kernel | None) -> bool:
     """True for a call that applies a scalar function to each element and returns a new float array."""
     if not isinstance(stmt.op, Apply) or not isinstance(stmt.op.callee, Named) or stmt.op.keywords or len(stmt.results) != 1:
         return False
@@ -72,7 +82,7 @@ def is_elementwise(stmt: Stmt) -> bool:
         return False
     if isinstance(obj, np.ufunc):
         return obj.nout == 1 and len(stmt.args) == obj.nin
-    return _known(obj) or scalar_kernel(obj) is not None
+    return _known(obj) or kernel is not None and kernel.result == result.dtype
 
 
 def _known(obj: object) -> bool:
@@ -82,15 +92,10 @@ def _known(obj: object) -> bool:
         return False
 
 
-def scalar_kernel(obj: object) -> Callable[..., Any] | None:
-    """The scalar function of a `@vectorize`d one."""
-    return getattr(obj, "__numbarules_scalar__", None)
-
-
 def scalar_function(stmt: Stmt) -> Callable[..., Any]:
-    """The scalar function of an elementwise call."""
+    """The scalar function of an elementwise call of an operator or a ufunc."""
     obj: Any = stmt.op.callee.obj  # type: ignore[union-attr]
-    return _OPERATORS.get(obj) or scalar_kernel(obj) or obj
+    return _OPERATORS.get(obj) or obj
 
 
 # ---------------------------------------------------------------------------------------------- shapes
@@ -236,6 +241,8 @@ def _evaluate(e: Expression | Operand, index: list[Operand], places: dict[Var, l
         return values[0]
     b.loc = e.loc
     t = e.type.dtype
+    if e.kernel is not None:
+        return b.one(Apply(Named(e.function)), [b.cast(v, x) for v, x in zip(values, e.kernel.args, strict=True)], t, "y")
     return b.one(Apply(Named(e.function)), [v if v.type == BOOL else b.cast(v, t) for v in values], t, "y")
 
 

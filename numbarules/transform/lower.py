@@ -18,7 +18,7 @@ from ..ir.rewrite import Builder, Names, substitute
 from ..ir.types import Array, NoneType, Opaque, Scalar, Tuple, Type
 from ..primitives import assign
 from .shaping import reshape_moves
-from .elementwise import Expression, expand_assign, expand_new, is_elementwise, scalar_function
+from .elementwise import Expression, Kernel, expand_assign, expand_new, is_elementwise, scalar_function
 
 __all__ = ["Lowering", "inline_call", "lower"]
 
@@ -27,12 +27,14 @@ __all__ = ["Lowering", "inline_call", "lower"]
 class Lowering:
     """What `lower` asks: whether a derivative passes through a statement, and for a call the function to put in its place.
 
+    `kernel(stmt)` gives the scalar function of a `@vectorize`d one that a statement calls.
     `inline(stmt, b)` gives a function and, for each of its arguments, the operand to pass; or True where it has written
     the replacement into `b` itself; None leaves the call.
     """
 
     active: Callable[[Stmt], bool]
     may_alias: Callable[[Operand, Operand], bool]
+    kernel: Callable[[Stmt], Kernel | None]
     inline: Callable[[Stmt, Builder], tuple[Function, tuple[Operand | None, ...]] | bool | None]
 
 
@@ -56,8 +58,9 @@ class _Lower:
         ended = False
         for stmt in region.body:
             b.loc = stmt.loc
-            if is_elementwise(stmt) and self.fusible(stmt, pending):
-                pending[stmt.result] = (stmt, self.expression(stmt, pending, uses))
+            kernel = self.asks.kernel(stmt)
+            if is_elementwise(stmt, kernel) and self.fusible(stmt, pending):
+                pending[stmt.result] = (stmt, self.expression(stmt, pending, uses, kernel))
                 continue
             e = effects(stmt)
             if stmt.regions or e.writes or e.opaque or e.may_raise and stmt.regions:
@@ -78,7 +81,7 @@ class _Lower:
     def fusible(self, stmt: Stmt, pending: dict[Var, tuple[Stmt, Expression]]) -> bool:
         return self.asks.active(stmt) or any(isinstance(a, Var) and a in pending for a in stmt.args)
 
-    def expression(self, stmt: Stmt, pending: dict[Var, tuple[Stmt, Expression]], uses: Counter[Var]) -> Expression:
+    def expression(self, stmt: Stmt, pending: dict[Var, tuple[Stmt, Expression]], uses: Counter[Var], kernel: Kernel | None) -> Expression:
         """The expression tree of an elementwise call; operands that are pending and used nowhere else become subtrees."""
         args: list[Expression | Operand] = []
         for a in stmt.args:
@@ -86,7 +89,7 @@ class _Lower:
                 args.append(pending.pop(a)[1])
             else:
                 args.append(a)
-        return Expression(scalar_function(stmt), tuple(args), stmt.result.type, stmt.loc)  # type: ignore[arg-type]
+        return Expression(kernel.function if kernel is not None else scalar_function(stmt), tuple(args), stmt.result.type, stmt.loc, kernel)  # type: ignore[arg-type]
 
     def materialise(self, v: Operand, pending: dict[Var, tuple[Stmt, Expression]], b: Builder) -> None:
         if isinstance(v, Var) and v in pending:
