@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["EmptyList", "Failure", "Whole", "assign", "ieee_divide"]
+__all__ = ["EmptyList", "Failure", "GlobalArray", "Whole", "assign", "ieee_divide"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,13 @@ class EmptyList:
     """Makes an empty list of the type `type`, one of the back end's."""
 
     type: Any
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GlobalArray:
+    """Gives an array that the program knows as a constant; nobody writes into it."""
+
+    array: Any
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,3 +55,11 @@ def ieee_divide(a: float, b: float) -> float:
 
 
 ieee_divide.__numbarules_pure__ = ieee_divide.__numbarules_cheap__ = True  # type: ignore[attr-defined]
+
+
+def accumulate(total: float, term: float) -> float:
+    """`total + term`, a step of a sum whose order nobody has fixed: the compiler may add in any order."""
+    return total + term
+
+
+accumulate.__numbarules_pure__ = accumulate.__numbarules_cheap__ = True  # type: ignore[attr-defined]

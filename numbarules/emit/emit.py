@@ -52,8 +52,9 @@ from ..ir.nodes import (
     While,
 )
 from ..ir.types import BOOL, INT64, NONE, Array, NoneType, Opaque, Scalar, Tuple, Type
-from ..primitives import EmptyList, Failure, GlobalArray, Whole, assign, ieee_divide
+from ..primitives import EmptyList, Failure, GlobalArray, Whole, accumulate, assign, ieee_divide
 from ..runtime.arrays import element_add, empty_list, element_get, element_set, gradient_like, private_copy, retype, shadow_like
+from ..runtime.arrays import accumulate as add_in_any_order
 from ..runtime.arrays import ieee_divide as divide
 from ..runtime.lowering import RecordLower
 from ..runtime.scopes import element_add_in, element_get_in, element_set_in, record_get_in, record_put_in
@@ -64,6 +65,9 @@ __all__ = ["Generated", "emit"]
 
 _BINARY = {getattr(operator, n) for n in "add sub mul truediv floordiv mod pow matmul and_ or_ xor lshift rshift lt le gt ge eq ne is_ is_not".split()}
 _UNARY = {operator.neg, operator.pos, operator.invert, operator.not_}
+
+
+_INTRINSIC: dict[object, Any] = {ieee_divide: divide, accumulate: add_in_any_order}
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,8 +341,7 @@ class _Emitter:
                 obj = empty_list(obj.type)
             if isinstance(obj, Whole):
                 obj = obj.function
-            if obj is ieee_divide:
-                obj = divide
+            obj = _INTRINSIC.get(obj, obj) if _hashable(obj) else obj
             values = [self.use(a) for a in args]
             return self.call(obj, *values[:split], kws=tuple(zip(keywords, values[split:], strict=True)))
         values = [self.use(a) for a in args]

@@ -33,6 +33,7 @@ from numbarules._numba_lowering import (
 from numbarules.runtime.arena import i64, reserve
 
 __all__ = [
+    "accumulate",
     "element_add",
     "element_get",
     "element_set",
@@ -247,6 +248,18 @@ def _address_range(context: Context, builder: Builder, array: Any, value: Value)
         high = builder.add(high, builder.select(backwards, i64(0), reach))
         empty = builder.or_(empty, builder.icmp_signed("==", length, i64(0)))
     return low, builder.select(empty, i64(0), high)
+
+
+@intrinsic
+def accumulate(typingctx: Any, total: Any, term: Any) -> Typed:
+    """`total + term` of equal float types, free to be reordered with other steps of the sum."""
+    if total != term or not isinstance(total, types.Float):
+        return None
+
+    def codegen(context: Context, builder: Builder, sig: Signature, args: Any) -> Value:
+        return builder.fadd(*args, flags=("reassoc",))
+
+    return signature(total, total, total), codegen
 
 
 @intrinsic

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterable
 
 from ..ir.nodes import Apply, Cast, Const, Named, Operand, Var, const
 from ..ir.rewrite import Builder
 from ..ir.types import Type, is_float
+from ..primitives import accumulate
 
 __all__ = ["Adjoints", "zero"]
 
@@ -17,10 +19,14 @@ def zero(t: Type) -> Const:
 
 
 class Adjoints:
-    """The cotangent of each scalar, as far as the sweep has come."""
+    """The cotangent of each scalar, as far as the sweep has come.
 
-    def __init__(self, start: dict[Var, Operand] | None = None) -> None:
+    `summed` are variables from outside a loop, whose cotangents the loop sums: the order of such a sum is nobody's business.
+    """
+
+    def __init__(self, start: dict[Var, Operand] | None = None, summed: Iterable[Var] = ()) -> None:
         self._of: dict[Var, Operand] = dict(start or {})
+        self.summed = set(summed)
 
     def get(self, v: Operand) -> Operand | None:
         return self._of.get(v) if isinstance(v, Var) else None
@@ -38,7 +44,8 @@ class Adjoints:
             return
         value = cast(value, v.type, b)
         old = self._of.get(v)
-        self._of[v] = value if old is None else b.one(Apply(Named(operator.add)), [old, value], v.type, f"d_{v.name}")
+        add = accumulate if v in self.summed else operator.add
+        self._of[v] = value if old is None else b.one(Apply(Named(add)), [old, value], v.type, f"d_{v.name}")
 
     def items(self) -> list[tuple[Var, Operand]]:
         return list(self._of.items())

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from ..ir.nodes import Apply, Const, If, Named, Operand, Stmt, const
 from ..ir.rewrite import Builder
 from ..ir.types import BOOL, INT64, Type, is_float
-from ..primitives import ieee_divide
+from ..primitives import accumulate, ieee_divide
 from .adjoints import cast, zero
 
 __all__ = ["ARITHMETIC"]
@@ -93,6 +93,7 @@ def integer_power(stmt: Stmt, ybar: Operand, b: Builder) -> Contributions | None
 
 ARITHMETIC: dict[object, Row] = {
     operator.add: _add,
+    accumulate: _add,
     operator.sub: _sub,
     operator.mul: _mul,
     operator.truediv: _truediv,

@@ -60,6 +60,7 @@ def _both_ways(sweep: Reverse, node: Node, region: Region, bars: dict[int, Opera
     totals = {v: sweep.names.var(v.type, f"d_{v.name}") for v in outer}
     for v, total in totals.items():
         env.set(v, total)
+    env.summed = set(totals)
     for j, bar in bars.items():
         y = (region.yields or ())[j]
         if sweep.active(y):

@@ -14,6 +14,7 @@ from ..analysis.effects import effects
 from ..ir.nodes import UNDEFINED, AddTo, Apply, Cast, Const, For, Get, If, Item, Load, Named, Offset, Operand, Region, Shape, Stmt, Store, Var, View, While, const, walk
 from ..ir.rewrite import Builder, Names, free_vars
 from ..ir.types import BOOL, Array, Scalar, is_float
+from ..primitives import accumulate
 from .adjoints import zero
 
 __all__ = ["optimise"]
@@ -265,7 +266,7 @@ class _Hoist:
             t = s.args[0].type
             assert isinstance(t, Array)
             param, total, result = (self.names.var(t.dtype, "sum") for _ in range(3))
-            body.append(Stmt(Apply(Named(operator.add)), (param, s.args[-1]), (total,), (), s.loc))
+            body.append(Stmt(Apply(Named(accumulate)), (param, s.args[-1]), (total,), (), s.loc))
             params.append(param)
             inits.append(zero(t.dtype))
             yields.append(total)

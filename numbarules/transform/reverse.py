@@ -230,7 +230,7 @@ class Reverse:
         sides: dict[int, tuple[Builder, Adjoints]] = {}
         start = dict(adj.items())
         for i in alive:
-            inner, env = b.child(), Adjoints(start)
+            inner, env = b.child(), Adjoints(start, adj.summed)
             for value, ybar in zip(stmt.regions[i].yields or (), ybars, strict=True):
                 if self.active(value):
                     env.add(value, ybar, inner)
@@ -307,6 +307,7 @@ class Reverse:
         sums = {v: self.names.var(v.type, f"d_{v.name}") for v in outer}
         for v, acc in sums.items():
             env.set(v, acc)
+        env.summed = set(sums)
         yields = (region.yields or ())[0 if skip else 1 :]
         for j, bar in carried:
             if self.active(yields[j]):
