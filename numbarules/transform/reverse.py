@@ -16,6 +16,7 @@ from .adjoints import Adjoints, cast, zero
 from .arithmetic import ARITHMETIC, integer_power, mul
 from .forward import Forward
 from .fusion import fuse
+from .order import iterations_commute
 from .residuals import Plan, forgiving, plan_residuals, recompute
 from .splice import splice
 from .tree import Node, Tree
@@ -95,7 +96,6 @@ class Reverse:
 
     def plain(self, stmt: Stmt, adj: Adjoints, b: Builder) -> None:
         """A scalar function: each argument gets the cotangent times its partial derivative."""
-        self.fence(stmt)
         if len(stmt.results) != 1 or not is_float(stmt.results[0].type) or not self.active(stmt.results[0]):
             return
         y = stmt.result
@@ -113,20 +113,6 @@ class Reverse:
         for arg, value in zip(stmt.args, contributions, strict=True):
             if self.active(arg):
                 adj.add(arg, value, b)
-
-    def fence(self, stmt: Stmt) -> None:
-        """Refuses what a derivative passes through and has no row: the one place where that is decided."""
-        match stmt.op:
-            case Raise() | Shape() | View() | Alloc():
-                return
-            case Apply() if len(stmt.results) == 1 and is_float(stmt.results[0].type) and all(not holds_memory(a.type) for a in stmt.args):
-                return
-        e = effects(stmt)
-        touched = [*stmt.results, *(stmt.args[i] for i in e.writes)]
-        if e.opaque:
-            touched += [a for a in stmt.args if holds_memory(a.type)]
-        if any(map(self.active, touched)):
-            self.rules.refuse(stmt)
 
     def partials(self, stmt: Stmt, ybar: Operand, b: Builder) -> list[Operand | None]:
         found = self.rules.partials(stmt)
@@ -333,8 +319,10 @@ class Reverse:
         tree = node.trees[0]
         k = tree.params[0]
         head = inner.child()
-        last = head.one(Apply(Named(operator.sub)), [n, const(1)], INT64, "last")
-        back = head.one(Apply(Named(operator.sub)), [last, r], INT64, "back")
+        back: Operand = r
+        if moved or not iterations_commute(self.forward, stmt):
+            last = head.one(Apply(Named(operator.sub)), [n, const(1)], INT64, "last")
+            back = head.one(Apply(Named(operator.sub)), [last, r], INT64, "back")
 
         def write(plan: Plan) -> dict[Var, Operand]:
             given: dict[Var, Operand] = {k: back}

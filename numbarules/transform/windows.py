@@ -8,10 +8,10 @@ so they are summed in registers that move along (a window), and the element is w
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass
 
 from ..analysis.alias import Aliases, aliases_of, holds_memory
 from ..analysis.effects import effects
+from ..analysis.linear import linear
 from ..ir.nodes import AddTo, Apply, Const, For, If, Named, Operand, Region, Stmt, Var, const, walk
 from ..ir.rewrite import Builder, Names
 from ..ir.types import BOOL, INT64, Array
@@ -26,39 +26,6 @@ WIDEST = 4
 def gather_sums(region: Region, names: Names) -> Region:
     """`region` with neighbouring additions of each innermost counted loop gathered."""
     return _Gather(aliases_of(region), names).region(region)
-
-
-@dataclass(frozen=True, slots=True)
-class _Linear:
-    """`offset` plus a sum of variables times integers."""
-
-    terms: tuple[tuple[Var, int], ...]
-    offset: int
-
-
-def _linear(x: Operand, made: dict[Var, Stmt]) -> _Linear | None:
-    """An index as a linear form in what is defined outside the loop and its counter."""
-    if isinstance(x, Const):
-        return _Linear((), x.value) if isinstance(x.value, int) else None
-    s = made.get(x)
-    if s is None:
-        return _Linear(((x, 1),), 0)
-    if not isinstance(s.op, Apply) or not isinstance(s.op.callee, Named) or s.result.type != INT64:
-        return _Linear(((x, 1),), 0)
-    match s.op.callee.obj:
-        case operator.add | operator.sub as fn:
-            a, b = (_linear(y, made) for y in s.args)
-            if a is None or b is None:
-                return None
-            return _sum(a, b, 1 if fn is operator.add else -1)
-    return _Linear(((x, 1),), 0)
-
-
-def _sum(a: _Linear, b: _Linear, sign: int) -> _Linear:
-    terms = dict(a.terms)
-    for v, c in b.terms:
-        terms[v] = terms.get(v, 0) + sign * c
-    return _Linear(tuple((v, c) for v, c in terms.items() if c), a.offset + sign * b.offset)
 
 
 class _Gather:
@@ -100,7 +67,7 @@ class _Gather:
             moving = [i for i, x in enumerate(index) if isinstance(x, Var) and x in inside]
             if len(moving) != 1:
                 continue
-            place = _linear(index[moving[0]], made)
+            place = linear(index[moving[0]], made)
             if place is None or any(v in inside and v is not counter for v, _ in place.terms) or dict(place.terms).get(counter) not in (1, -1):
                 continue
             fixed = tuple((type(x.value), x.value) if isinstance(x, Const) else id(x) for i, x in enumerate(index) if i != moving[0])
