@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["EmptyList", "Failure", "GlobalArray", "Whole", "assign", "ieee_divide"]
+__all__ = ["Empty", "Failure", "GlobalArray", "Whole", "assign", "ieee_divide"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +18,8 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class EmptyList:
-    """Makes an empty list of the type `type`, one of the back end's."""
+class Empty:
+    """Makes an empty list or dictionary of the type `type`, one of the back end's."""
 
     type: Any
 

@@ -5,6 +5,7 @@ Scalars are judged one by one, memory by alias class.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -24,12 +25,20 @@ def carries_derivative(t: Type) -> bool:
         case Tuple(items):
             return any(map(carries_derivative, items))
         case Opaque(name):
-            return not (name.startswith(("range", "slice", "unicode", "Literal", "class(", "Function", "type(", "module", "dtype", "iter(range", "undefined")) or "bool" in name or name in ("method",) or _integers(name))
+            return not name.startswith(_PASSIVE) and not _of_integers(name)
     return is_float(t) or getattr(t, "kind", "").startswith("complex")
 
 
-def _integers(name: str) -> bool:
-    return ("int" in name) and "float" not in name and "complex" not in name
+_PASSIVE = ("range", "slice", "unicode", "Literal", "class(", "Function", "type(", "module", "dtype", "iter(range", "undefined", "method")
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_INTEGER = re.compile(r"u?int(8|16|32|64|p|c)?$|bool$|boolean$|unicode_type$")
+_CONTAINER = frozenset("list ListType DictType set iter pair UniTuple Tuple array Array Optional OptionalType none iv None C F A readonly reflected reversed False True".split())
+
+
+def _of_integers(name: str) -> bool:
+    """True for a type whose name says that it is made of integers, booleans and strings; a word that is not known may be anything."""
+    words = _WORD.findall(re.sub(r"<iv=.*?>", "", name))
+    return any(map(_INTEGER.match, words)) and all(_INTEGER.match(w) or w in _CONTAINER for w in words)
 
 
 @dataclass(frozen=True, slots=True)

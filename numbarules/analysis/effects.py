@@ -107,6 +107,8 @@ def effects(stmt: Stmt) -> Effects:
             return Effects(writes=(0,))
         case Raise():
             return Effects(may_raise=True)
+        case Raw(payload) if type(payload).__name__ == "Print":
+            return Effects(reads=True, may_raise=True)
         case Raw():
             return Effects(reads=True, opaque=True, may_raise=True, aliases=True)
         case If() | For() | While():

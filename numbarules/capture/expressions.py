@@ -13,7 +13,7 @@ from ..errors import UnsupportedError, message
 from ..ir.nodes import UNDEFINED, Alloc, Apply, Attribute, Cast, Const, If, Item, Load, Loc, MakeTuple, Method, Named, Operand, Raise, Raw, Shape, Stmt, Store, Var, View, const
 from ..ir.rewrite import Builder
 from ..ir.types import BOOL, INT64, NONE, Array, NoneType, Opaque, Scalar, Tuple, Type, is_integer
-from ..primitives import EmptyList, GlobalArray, assign
+from ..primitives import Empty, GlobalArray, assign
 from .values import Aggregate, Bound, EnumerateValue, Iterator, ListLiteral, Pair, Pending, RangeValue, SliceValue, Value, ZipValue
 
 __all__ = ["Expressions"]
@@ -303,9 +303,25 @@ class Expressions:
     def expr_build_list(self, target: str, expr: Any) -> Value:
         if not expr.items:  # the type of its items is found later than the list: it is made by it
             t = self.type_of(target)
-            return self.b.one(Apply(Named(EmptyList(self.typed.typemap[target]))), [], t, "list")
+            return self.b.one(Apply(Named(Empty(self.typed.typemap[target]))), [], t, "list")
+        numba_type = self.typed.typemap[target]
+        if getattr(numba_type, "initial_value", None) is not None and not self.display_only(target):  # constants are part of the type of a display
+            made = self.b.one(Apply(Named(Empty(types.unliteral(numba_type)))), [], self.type_of(target), "list")
+            for v in expr.items:
+                self.b.emit(Apply(Method("append")), [made, self.b.cast(self.operand(self.env[v.name]), our_type(numba_type.dtype))])
+            return made
         value = ListLiteral(tuple(self.force(self.env[v.name]) for v in expr.items), expr, self.type_of(target))
         return value if self.display_only(target) else self.operand(value)
+
+    def expr_build_map(self, target: str, expr: Any) -> Value:
+        numba_type = types.unliteral(self.typed.typemap[target])
+        if not isinstance(numba_type, types.DictType):
+            return self.raw(expr, self.type_of(target), "map")
+        made = self.b.one(Apply(Named(Empty(numba_type))), [], self.type_of(target), "map")
+        for key, value in expr.items:
+            pair = [self.operand(self.convert(self.force(self.env[v.name]), our_type(t), "item")) for v, t in ((key, numba_type.key_type), (value, numba_type.value_type))]
+            self.b.emit(Apply(Named(operator.setitem)), [made, *pair])
+        return made
 
     def display_only(self, name: str) -> bool:
         """True for a list that is only ever an argument of `np.array` or an item of such a list: it need not be made."""

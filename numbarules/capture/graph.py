@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,5 +94,8 @@ def tries(typed: TypedIR) -> int | None:
     for block in typed.ir.blocks.values():
         for stmt in block.body:
             if isinstance(stmt, nir.Assign) and isinstance(stmt.value, nir.Global) and stmt.value.name == "mark_try_block":
-                return int(stmt.loc.line)
+                line, first = int(stmt.loc.line), int(typed.ir.loc.line)  # that of the first statement inside
+                while line > first and not linecache.getline(typed.ir.loc.filename, line).lstrip().startswith("try"):
+                    line -= 1
+                return line if line > first else int(stmt.loc.line)
     return None

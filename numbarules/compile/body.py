@@ -14,6 +14,7 @@ from ..analysis.signs import unwrap
 from ..ir.nodes import Apply, Function, Named, Operand, Region, Stmt, Var
 from ..ir.rewrite import Builder, Names
 from ..ir.types import NONE, is_float, is_float_array
+from ..transform.fence import fence
 from ..transform.lower import Lowering, lower
 from ..transform.optimise import optimise
 from ..transform.simplify import simplify
@@ -49,6 +50,7 @@ class Body:
         self.groups = [(primal.region.params[i], primal.region.params[j]) for i, j in sharing]
         self.activity: Activity
         self.lower()
+        fence(self.region, self.activity, self.rules)
         self.replace(optimised(self.region, self.names, options, self.groups))
 
     def replace(self, region: Region, inside: dict[Var, Var] | None = None) -> None:

@@ -6,6 +6,8 @@ import math
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from .._numba import Dispatcher, numba_type, types
 from ..errors import UnsupportedError
 from ..analysis.activity import carries_derivative
@@ -15,7 +17,7 @@ from ..library.expansions import lookup_expansion
 from .capture import bind, capture, options_of, python_function, recursive
 from .kernels import capture_kernel, kernel_body, kernel_of
 from .methods import method_of
-from .rules import argument_type
+from .rules import argument_type, container
 
 __all__ = ["Inliner", "size"]
 
@@ -109,7 +111,11 @@ class Inliner:
         return self.bound(stmt, python_function(implementation), literals=True)
 
     def method(self, stmt: Stmt) -> Found | None:
-        """The Python implementation that Numba itself runs."""
+        """The Python implementation that Numba itself runs. What has no cotangent, or is drawn at random, is left to the fence."""
+        if any(container(t) is not None for t in (*(a.type for a in stmt.args), *(r.type for r in stmt.results))):
+            return None
+        if isinstance(stmt.op, Apply) and isinstance(stmt.op.callee, Named) and isinstance(getattr(stmt.op.callee.obj, "__self__", None), np.random.RandomState):
+            return None
         found = method_of(stmt)
         if found is None:
             return None

@@ -7,16 +7,19 @@ import operator
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+import numpy as np
+
 from .. import library as _library  # noqa: F401  (registers the rules)
 from .._numba import numba_type, types
+from ..analysis.activity import carries_derivative
 from ..errors import UnsupportedError, message
 from ..ir.nodes import Apply, Attribute, Const, Function, Method, Named, Operand, Raw, Stmt, Var, const
-from ..ir.types import NONE, Array, Scalar, Type, is_float
-from ..primitives import EmptyList, GlobalArray, Whole
+from ..ir.types import NONE, Array, Opaque, Scalar, Type, is_float
+from ..primitives import Empty, GlobalArray, Whole
 from ..rules.table import Entry, table
 from .capture import capture
 
-__all__ = ["ScalarPartial", "TableRules", "argument_type", "describe"]
+__all__ = ["container", "ScalarPartial", "TableRules", "argument_type", "describe"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +40,7 @@ class KeyedCall:
 
 def argument_type(operand: Operand) -> Any:
     """The Numba type of an operand, a literal one where its value is known."""
-    if isinstance(operand, Const) and isinstance(operand.value, bool | int | str) and not (isinstance(operand.type, Scalar) and is_float(operand.type)):
+    if isinstance(operand, Const) and type(operand.value) in (bool, int, str) and not (isinstance(operand.type, Scalar) and is_float(operand.type)):
         return types.literal(operand.value)
     return numba_type(operand.type)
 
@@ -66,7 +69,7 @@ class TableRules:
             return None
         split = len(stmt.args) - len(stmt.op.keywords)
         match stmt.op.callee:
-            case Named(Whole() | EmptyList() | GlobalArray()):
+            case Named(Whole() | Empty() | GlobalArray()):
                 return None
             case Named(obj):
                 key: Any = obj
@@ -126,11 +129,27 @@ class TableRules:
 
 def describe(stmt: Stmt) -> tuple[str, str]:
     """What a statement is in the user's words, and what to write in its place."""
+    kinds = [*(a.type for a in stmt.args), *(r.type for r in stmt.results)]
+    callee = stmt.op.callee if isinstance(stmt.op, Apply) else None
+    if isinstance(callee, Named) and isinstance(callee.obj, Whole):
+        return callee.obj.construct, callee.obj.instead
+    if any(_kind(t).startswith("complex") for t in kinds):
+        return "complex arithmetic", "compute with the real and the imaginary part, as two floats or two arrays"
+    for t in kinds:
+        found = container(t)
+        if found is not None:
+            return found
     match stmt.op:
         case Apply(Named(obj)) if obj is operator.getitem or obj is operator.setitem:
-            return "indexing by this index", "index with integers and slices, in a loop over `range` where needed"
-        case Apply(Named(Whole(construct=construct, instead=instead))):
-            return construct, instead
+            return "indexing by this index", "index with integers, slices, integer arrays or one-dimensional masks, in a loop over `range` where needed"
+        case Apply(Named(obj)) if getattr(obj, "__name__", "") == "_call":
+            return "a call of a function that is known only at run time", "call the jitted function by its name, or pass the jitted function itself as the argument"
+        case Apply(Named(obj)) if type(obj).__name__ == "GUFunc":
+            return f"the generalised ufunc `{obj.__name__}`", "call the function under `@njit` in a loop over the core arrays"
+        case Apply(Named(obj)) if type(obj).__name__ == "ObjModeLiftedWith":
+            return "a block `with objmode`", "compute it in jitted code, or outside the differentiated function and pass the result as an argument"
+        case Apply(Named(obj)) if isinstance(getattr(obj, "__self__", None), np.random.RandomState):
+            return f"a random draw by `np.random.{obj.__name__}`", "draw from the standard distribution and shift and scale the draw: `loc + scale * np.random.standard_normal()`"
         case Apply(Named(obj)):
             name = str(Named(obj)).removeprefix("operator.")
             args = ", ".join(_pattern(a.type) for a in stmt.args)
@@ -143,6 +162,41 @@ def describe(stmt: Stmt) -> tuple[str, str]:
             kind = getattr(payload, "op", type(payload).__name__)
             return f"the construct `{kind}`", "keep floats in arrays and tuples; lists, dictionaries and sets may hold what no derivative passes through"
     return f"the operation `{type(stmt.op).__name__.lower()}`", "write it with scalars and array elements"
+
+
+_CONTAINERS: tuple[tuple[Any, str, str], ...] = (
+    (types.ClassInstanceType, "an instance of a jitclass", "keep the values in a named tuple or in arrays, and pass those to a jitted function"),
+    (types.Record, "a record", "use one array for each field"),
+    (types.Generator, "a generator", "fill an array with the values and loop over it"),
+    ((types.List, types.ListType, types.ListIter, types.ListTypeIteratorType), "a list of floats", "store the values in an array, `np.empty(n)`, and keep count"),
+    ((types.DictType, types.DictIteratorType), "a dictionary of floats", "use an array and integer positions for the keys"),
+    ((types.Set, types.SetIter), "a set of floats", "use an array"),
+    (types.NumpyNdIterType, "`np.nditer`", "write loops over `range` for each axis"),
+    (types.NumpyFlatType, "`.flat` of an array that is not in C order", "use `.flatten()`, or loops over `range` for each axis"),
+    (types.Optional, "a float that may be None", "return a number on every path, NaN for example, or a flag beside it"),
+)
+
+
+def container(t: Type) -> tuple[str, str] | None:
+    """The description of a type that holds floats and has no cotangents."""
+    if not carries_derivative(t):
+        return None
+    payload = t.payload if isinstance(t, Opaque) else None
+    if isinstance(payload, types.Array):
+        payload = payload.dtype
+    if isinstance(payload, types.Pair):
+        payload = payload.first_type
+    if isinstance(payload, types.IteratorType) and isinstance(getattr(payload, "container", None), types.Type):
+        payload = payload.container
+    for cls, what, instead in _CONTAINERS:
+        if isinstance(payload, cls):
+            return what, instead
+    return None
+
+
+def _kind(t: Type) -> str:
+    scalar = t.dtype if isinstance(t, Array) else t
+    return scalar.kind if isinstance(scalar, Scalar) else ""
 
 
 def _pattern(t: Type) -> str:

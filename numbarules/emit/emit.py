@@ -52,8 +52,8 @@ from ..ir.nodes import (
     While,
 )
 from ..ir.types import BOOL, INT64, NONE, Array, NoneType, Opaque, Scalar, Tuple, Type
-from ..primitives import EmptyList, Failure, GlobalArray, Whole, accumulate, assign, ieee_divide
-from ..runtime.arrays import element_add, empty_list, element_get, element_set, gradient_like, private_copy, retype, shadow_like
+from ..primitives import Empty, Failure, GlobalArray, Whole, accumulate, assign, ieee_divide
+from ..runtime.arrays import element_add, empty_container, element_get, element_set, gradient_like, private_copy, retype, shadow_like
 from ..runtime.arrays import accumulate as add_in_any_order
 from ..runtime.arrays import ieee_divide as divide
 from ..runtime.lowering import RecordLower
@@ -337,8 +337,8 @@ class _Emitter:
                 return nir.Expr.getitem(self.use(args[0]), self.use(args[1]), self.loc)
             if isinstance(obj, GlobalArray):
                 return nir.Global("array", obj.array, self.loc)
-            if isinstance(obj, EmptyList):
-                obj = empty_list(obj.type)
+            if isinstance(obj, Empty):
+                obj = empty_container(obj.type)
             if isinstance(obj, Whole):
                 obj = obj.function
             obj = _INTRINSIC.get(obj, obj) if _hashable(obj) else obj

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
+from numba.typed import Dict
+
 from numbarules._numba_lowering import (
     Builder,
     Context,
@@ -37,7 +39,7 @@ __all__ = [
     "element_add",
     "element_get",
     "element_set",
-    "empty_list",
+    "empty_container",
     "gradient_like",
     "ieee_divide",
     "overlaps",
@@ -51,17 +53,20 @@ __all__ = [
 
 
 @cache
-def empty_list(list_type: Any) -> Intrinsic:
-    """`() -> list_type`: an empty list."""
+def empty_container(t: Any) -> Intrinsic:
+    """`() -> t`: an empty list or dictionary."""
 
     @intrinsic
-    def empty_list_(typingctx: Any) -> Typed:
+    def empty_container_(typingctx: Any) -> Typed:
         def codegen(context: Context, builder: Builder, sig: Signature, args: Any) -> Value:
-            return build_list(context, builder, list_type, [])
+            if isinstance(t, types.DictType):
+                key, value = t.key_type, t.value_type
+                return context.compile_internal(builder, lambda: Dict.empty(key, value), sig, [])
+            return build_list(context, builder, t, [])
 
-        return signature(list_type), codegen
+        return signature(t), codegen
 
-    return empty_list_
+    return empty_container_
 
 
 @intrinsic
