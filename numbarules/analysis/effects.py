@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import builtins
+import functools
+import inspect
 import math
 import operator
 from dataclasses import dataclass
@@ -40,6 +42,7 @@ from ..ir.nodes import (
     ShadowLike,
     Shape,
     Slab,
+    Snapshot,
     Stmt,
     Store,
     View,
@@ -65,6 +68,11 @@ class Effects:
     def removable(self) -> bool:
         """True where the operation is dead once nobody uses its results."""
         return not (self.writes or self.may_raise or self.opaque)
+
+    @property
+    def fresh(self) -> bool:
+        """True where the results are new and nothing else changes: without an active argument they are constants."""
+        return not (self.writes or self.opaque or self.aliases)
 
 
 PURE = Effects()
@@ -93,7 +101,7 @@ def effects(stmt: Stmt) -> Effects:
             return Effects(aliases=isinstance(stmt.op, Cast))
         case MakeTuple() | Item():
             return Effects(aliases=True)
-        case ShadowLike() | PrivateCopy() | Slab() | Extend() | Get():
+        case ShadowLike() | PrivateCopy() | Snapshot() | Slab() | Extend() | Get():
             return READS
         case Put():
             return Effects(writes=(0,))
@@ -149,6 +157,8 @@ def _call(stmt: Stmt, obj: Any) -> Effects:
     if obj in _INPLACE:
         return Effects(reads=True, writes=(0,), may_raise=True, aliases=True)
     module = getattr(obj, "__module__", "") or ""
+    if written := _outputs(stmt, obj):
+        return Effects(reads=True, writes=written, may_raise=True, aliases=True)
     if _scalars(stmt):
         if obj in _DIVISIONS:
             return Effects(may_raise=True)
@@ -167,6 +177,28 @@ def _call(stmt: Stmt, obj: Any) -> Effects:
     if own is not None:
         return own  # type: ignore[no-any-return]
     return Effects(reads=True, opaque=True, may_raise=True, aliases=True)
+
+
+def _outputs(stmt: Stmt, obj: Any) -> tuple[int, ...]:
+    """The positions of the arrays that a NumPy function is given to write its result into."""
+    assert isinstance(stmt.op, Apply)
+    split = len(stmt.args) - len(stmt.op.keywords)
+    places = [split + i for i, name in enumerate(stmt.op.keywords) if name == "out"]
+    if isinstance(obj, np.ufunc):
+        places += range(obj.nin, split)
+    elif (getattr(obj, "__module__", "") or "").startswith("numpy"):
+        places += [i for i in (_out_position(obj),) if i is not None and i < split]
+    return tuple(i for i in places if isinstance(stmt.args[i].type, Array))
+
+
+@functools.cache
+def _out_position(function: Any) -> int | None:
+    """The place of the parameter `out` in the signature of a NumPy function."""
+    try:
+        names = list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return 2 if function is np.dot else None
+    return names.index("out") if "out" in names else None
 
 
 def _method(stmt: Stmt, name: str) -> Effects:

@@ -45,6 +45,7 @@ from ..ir.nodes import (
     ShadowLike,
     Shape,
     Slab,
+    Snapshot,
     Stmt,
     Store,
     Var,
@@ -53,7 +54,7 @@ from ..ir.nodes import (
 )
 from ..ir.types import BOOL, INT64, NONE, Array, NoneType, Opaque, Scalar, Tuple, Type
 from ..primitives import Empty, Failure, GlobalArray, Whole, accumulate, assign, ieee_divide
-from ..runtime.arrays import element_add, empty_container, element_get, element_set, gradient_like, private_copy, retype, shadow_like
+from ..runtime.arrays import element_add, empty_container, element_get, element_set, gradient_like, private_copy, retype, shadow_like, snapshot
 from ..runtime.arrays import accumulate as add_in_any_order
 from ..runtime.arrays import ieee_divide as divide
 from ..runtime.lowering import RecordLower
@@ -288,6 +289,8 @@ class _Emitter:
                 return self.call(gradient_like, self.use(args[0])) if owned else self.call(shadow_like, *map(self.use, args))
             case PrivateCopy():
                 return self.call(private_copy, self.use(args[0]))
+            case Snapshot():
+                return self.call(snapshot, *map(self.use, args))
             case Slab(of):
                 return self.call(record_slab(numba_type(of)), *map(self.use, args))
             case Extend(of):

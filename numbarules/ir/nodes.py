@@ -53,6 +53,7 @@ __all__ = [
     "ShadowLike",
     "Shape",
     "Slab",
+    "Snapshot",
     "Stmt",
     "Store",
     "Var",
@@ -266,6 +267,11 @@ class PrivateCopy:
 
 
 @dataclass(frozen=True, slots=True)
+class Snapshot:
+    """args (record, array): a copy of a contiguous array, in the record."""
+
+
+@dataclass(frozen=True, slots=True)
 class Slab:
     """args (record, n): room in the record for n values of type `of`."""
 
@@ -363,7 +369,7 @@ class While:
     """See the module's docstring."""
 
 
-Op = Call | Invoke | Offset | Rule | ShadowLike | PrivateCopy | Slab | Extend | Put | Get | Retain | OpenRecord | CloseRecord | Apply | Cast | Load | Store | AddTo | View | Alloc | Shape | MakeTuple | Item | Raise | Raw | If | For | While
+Op = Call | Invoke | Offset | Rule | ShadowLike | PrivateCopy | Snapshot | Slab | Extend | Put | Get | Retain | OpenRecord | CloseRecord | Apply | Cast | Load | Store | AddTo | View | Alloc | Shape | MakeTuple | Item | Raise | Raw | If | For | While
 
 
 # ---------------------------------------------------------------------------------------------- statements

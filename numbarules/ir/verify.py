@@ -42,6 +42,7 @@ from .nodes import (
     ShadowLike,
     Shape,
     Slab,
+    Snapshot,
     Stmt,
     Store,
     Var,
@@ -358,6 +359,12 @@ def _private_copy(stmt: Stmt) -> None:
     _like(stmt)
 
 
+def _snapshot(stmt: Stmt) -> None:
+    _arity(stmt, 2, 1)
+    _pointer(stmt, 0)
+    _like(stmt)
+
+
 def _slab(stmt: Stmt) -> None:
     _arity(stmt, 2, 1)
     _pointer(stmt, 0)
@@ -417,6 +424,7 @@ _TABLE: dict[type, Callable[[Stmt], None]] = {
     Raw: _raise,
     ShadowLike: _shadow_like,
     PrivateCopy: _private_copy,
+    Snapshot: _snapshot,
     Slab: _slab,
     Extend: _extend,
     Put: _put,

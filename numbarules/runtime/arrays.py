@@ -46,6 +46,7 @@ __all__ = [
     "private_copy",
     "retype",
     "shadow_like",
+    "snapshot",
 ]
 
 
@@ -87,6 +88,24 @@ def shadow_like(typingctx: Any, record: Any, array: Any) -> Typed:
         data = reserve(context, builder, record, nbytes)
         cgutils.memset(builder, data, nbytes, 0)
         # Without a meminfo there are no references to count: NRT_incref and NRT_decref pass over null.
+        return _contiguous(context, builder, result, data, shape, meminfo=None)._getvalue()
+
+    return signature(result, types.voidptr, array), codegen
+
+
+@intrinsic
+def snapshot(typingctx: Any, record: Any, array: Any) -> Typed:
+    """A copy of a contiguous `array` in the memory of `record`: gone when it is closed. Raises MemoryError."""
+    if not isinstance(array, types.Array) or array.layout not in "CF":
+        return None
+    result = _writable(array)
+
+    def codegen(context: Context, builder: Builder, sig: Signature, args: Any) -> Value:
+        record, primal = args
+        shape = _shape(context, builder, array, primal)
+        nbytes = _nbytes(context, builder, result, shape)
+        data = reserve(context, builder, record, nbytes)
+        cgutils.raw_memcpy(builder, data, make_array(array)(context, builder, primal).data, nbytes, 1)
         return _contiguous(context, builder, result, data, shape, meminfo=None)._getvalue()
 
     return signature(result, types.voidptr, array), codegen

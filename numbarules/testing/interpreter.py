@@ -14,7 +14,7 @@ from __future__ import annotations
 import builtins
 import math
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,13 +49,14 @@ from ..ir.nodes import (
     ShadowLike,
     Shape,
     Slab,
+    Snapshot,
     Stmt,
     Store,
     Var,
     View,
     While,
 )
-from ..ir.types import Array, Scalar, Type, is_float
+from ..ir.types import Array, Scalar, Tuple, Type, is_float
 from ..primitives import Failure, assign, ieee_divide
 
 __all__ = ["DERIVATIVES", "Dual", "IllFormed", "Interpreter", "OutOfFuel", "run", "run_dual"]
@@ -97,10 +98,10 @@ def run(function: Function, args: Sequence[Any], *, wide: bool = False, fuel: in
     return Interpreter(wide, False, fuel).call(function, args)
 
 
-def run_dual(function: Function, args: Sequence[Any], tangents: Sequence[Any], *, wide: bool = False, fuel: int = 1_000_000) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+def run_dual(function: Function, args: Sequence[Any], tangents: Sequence[Any], *, wide: bool = False, fuel: int = 1_000_000, resolve: Callable[[Any, Stmt], Function | None] = lambda obj, stmt: None) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """The leaves of the result, and their derivative along `tangents`, one a leaf of the arguments (None: not varied)."""
     duals = [Dual(a, t) if t is not None else a for a, t in zip(args, tangents, strict=True)]
-    out = Interpreter(wide, True, fuel).call(function, duals)
+    out = Interpreter(wide, True, fuel, resolve).call(function, duals)
     return tuple(o.value if isinstance(o, Dual) else o for o in out), tuple(o.tangent if isinstance(o, Dual) else None for o in out)
 
 
@@ -108,10 +109,14 @@ _NEVER = object()
 
 
 class Interpreter:
-    """Executes a function. `wide`: float32 is computed as float64; `dual`: floats and float arrays are `Dual`."""
+    """Executes a function. `wide`: float32 is computed as float64; `dual`: floats and float arrays are `Dual`.
 
-    def __init__(self, wide: bool = False, dual: bool = False, fuel: int = 1_000_000) -> None:
+    `resolve(obj, stmt)` gives the IR of a function that is called, None for those that are called as they are.
+    """
+
+    def __init__(self, wide: bool = False, dual: bool = False, fuel: int = 1_000_000, resolve: Callable[[Any, Stmt], Function | None] = lambda obj, stmt: None) -> None:
         self.wide = wide
+        self.resolve = resolve
         self.dual = dual
         self.fuel = fuel
         self.env: dict[Var, Any] = {}
@@ -253,6 +258,8 @@ class Interpreter:
                 f = lambda a: getattr(a, name)  # noqa: E731
         if f is assign or f in _INPLACE:
             return self.assignment(f, values, stmt)
+        if isinstance(stmt.op.callee, Named) and (code := self.resolve(f, stmt)) is not None:
+            return [_rebuilt(code.result, iter(Interpreter(self.wide, self.dual, self.fuel, self.resolve).call(code, values)))] if stmt.results else []
         split = len(values) - len(stmt.op.keywords)
         keywords = dict(zip(stmt.op.keywords, values[split:], strict=True))
         plain = [v.value if isinstance(v, Dual) else v for v in values[:split]]
@@ -261,7 +268,13 @@ class Interpreter:
             return []
         t = stmt.result.type
         if any(isinstance(v, Dual) for v in values) and (is_float(t) or isinstance(t, Array) and is_float(t.dtype)):
-            y = Dual(y, _tangent(f, y, plain, values[:split], stmt))
+            name = getattr(stmt.op.callee, "name", None)
+            if name in _LINEAR_METHODS or name is None and f in LINEAR:
+                y = Dual(y, _call(f, [v.tangent if isinstance(v, Dual) else v for v in values[:split]], keywords))
+            else:
+                y = Dual(y, _tangent(f, y, plain, values[:split], stmt))
+        elif self.dual and isinstance(t, Array) and is_float(t.dtype):
+            y = Dual(y, np.zeros(np.shape(y), order="F" if t.layout == "F" else "C"))
         return [self.scalar(y, t)]
 
     def assignment(self, f: Any, values: list[Any], stmt: Stmt) -> list[Any]:
@@ -336,7 +349,7 @@ class Interpreter:
             raise IllFormed(f"a shadow of an array that does not exist: {stmt}")
         t = stmt.result.type
         assert isinstance(t, Array)
-        make: Any = np.array if isinstance(stmt.op, PrivateCopy) else np.zeros_like
+        make: Any = np.array if isinstance(stmt.op, PrivateCopy | Snapshot) else np.zeros_like
         order: Any = "F" if t.layout == "F" else "C"
         if isinstance(source, Dual):
             return [Dual(make(source.value, order=order), make(source.tangent, order=order))]
@@ -418,6 +431,7 @@ _METHODS: dict[type, Callable[[Interpreter, Stmt], list[Any]]] = {
     Alloc: Interpreter.alloc,
     ShadowLike: Interpreter.copy,
     PrivateCopy: Interpreter.copy,
+    Snapshot: Interpreter.copy,
     Shape: Interpreter.shape,
     MakeTuple: Interpreter.tuple_,
     Item: Interpreter.item,
@@ -431,6 +445,10 @@ _METHODS: dict[type, Callable[[Interpreter, Stmt], list[Any]]] = {
 }
 
 _INPLACE: dict[Any, Callable[..., Any]] = {getattr(operator, "i" + n): getattr(operator, n) for n in "add sub mul truediv".split()}
+
+
+def _rebuilt(t: Type, leaves: Iterator[Any]) -> Any:
+    return tuple(_rebuilt(item, leaves) for item in t.items) if isinstance(t, Tuple) else next(leaves)
 
 
 def _view(a: Any, stmt: Stmt, numbers: list[Any]) -> Any:
@@ -491,17 +509,32 @@ DERIVATIVES: dict[Any, Partials] = {
     math.hypot: lambda y, a, b: (a / y, b / y) if y else (0.0, 0.0),
     math.atan2: lambda y, a, b: (b / (a * a + b * b), -a / (a * a + b * b)),
 }
-for _ufunc, _same in ((np.sin, math.sin), (np.cos, math.cos), (np.tanh, math.tanh), (np.exp, math.exp), (np.log, math.log), (np.sqrt, math.sqrt), (np.abs, builtins.abs), (np.arctan, math.atan), (np.maximum, builtins.max), (np.minimum, builtins.min), (np.add, operator.add), (np.subtract, operator.sub), (np.multiply, operator.mul), (np.hypot, math.hypot)):
-    DERIVATIVES[_ufunc] = DERIVATIVES[_same]
+DERIVATIVES.update(
+    {
+        np.sin: lambda y, a: (np.cos(a),),
+        np.cos: lambda y, a: (-np.sin(a),),
+        np.tanh: lambda y, a: (1.0 / np.cosh(a) ** 2,),
+        np.exp: lambda y, a: (np.exp(a),),
+        np.sqrt: lambda y, a: (0.5 / np.sqrt(a),),
+        np.arctan: lambda y, a: (1.0 / (1.0 + a * a),),
+        np.abs: lambda y, a: (np.sign(a),),
+        np.square: lambda y, a: (2.0 * a,),
+    }
+)
+
+# Functions and methods that commute with the derivative: the tangent goes through the same call.
+LINEAR: set[Any] = {np.sum, np.copy, np.zeros_like, np.empty_like, np.ravel, np.transpose, np.ascontiguousarray, np.asarray}
+_LINEAR_METHODS = {"sum", "copy", "ravel", "flatten", "reshape", "transpose", "T", "astype"}
 
 
-def _tangent(f: Any, y: Any, plain: list[Any], values: list[Any], stmt: Stmt) -> float:
+def _tangent(f: Any, y: Any, plain: list[Any], values: list[Any], stmt: Stmt) -> Any:
     partials = DERIVATIVES.get(ieee_divide if getattr(f, "__name__", "") == "ieee_divide" else f)
     if partials is None:
         raise NotImplementedError(f"the derivative of {stmt}")
     doubles = [float(p) if isinstance(p, float | np.floating) else p for p in plain]
-    out = 0.0
+    arrays = isinstance(y, np.ndarray)
+    out: Any = np.zeros_like(y, dtype=float) if arrays else 0.0
     for value, d in zip(values, partials(y, *doubles), strict=True):
-        if isinstance(value, Dual) and value.tangent != 0.0:
-            out += float(value.tangent) * float(d)
-    return out
+        if isinstance(value, Dual) and (arrays or value.tangent != 0.0):
+            out = out + value.tangent * d
+    return out if arrays else float(out)

@@ -40,6 +40,7 @@ class Forward:
         self.active = activity
         self.record = record
         self.shadows: dict[Var, Operand] = {}
+        self.definitions: dict[Var, Stmt] = {}  # of the primal
         self.owners: dict[Operand, Var] = {}  # the array that a shadow belongs to
         self.pairs: dict[int, Pair] = {}  # by call statement
         self.residuals: dict[int, list[Operand]] = {}  # what a rule's value half keeps, by statement
@@ -71,6 +72,8 @@ class Forward:
         return Tree(list(region.params), nodes, None if region.yields is None else list(region.yields))
 
     def statement(self, stmt: Stmt, nodes: list[Node]) -> None:
+        if len(stmt.results) == 1 and not stmt.regions:
+            self.definitions[stmt.results[0]] = stmt
         match stmt.op:
             case If():
                 self.branch(stmt, nodes)

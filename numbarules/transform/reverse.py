@@ -17,6 +17,7 @@ from .arithmetic import ARITHMETIC, integer_power, mul
 from .forward import Forward
 from .fusion import fuse
 from .order import iterations_commute
+from .snapshots import Snapshots
 from .residuals import Plan, forgiving, plan_residuals, recompute
 from .splice import splice
 from .tree import Node, Tree
@@ -49,6 +50,7 @@ class Reverse:
 
     def __init__(self, forward: Forward, rules: Rules, restore: bool = False) -> None:
         self.restore = restore
+        self.snapshots = Snapshots(forward)
         self.forward = forward
         self.active = forward.active
         self.rules = rules
@@ -298,7 +300,8 @@ class Reverse:
         for j, bar in carried:
             if self.active(yields[j]):
                 env.add(yields[j], bar, inner)
-        self.region(tree, env, inner)
+        with self.snapshots.inside(node):
+            self.region(tree, env, inner)
         accumulators = [(v, acc, value) for v, acc in sums.items() if (value := env.get(v)) is not None and value is not acc]
         moved = [(j, bar, env.get(region.params[skip + j]) or zero(bar.type)) for j, bar in carried]
         return inner, accumulators, moved, env
@@ -432,6 +435,8 @@ class Reverse:
         defined = tree.defined()
         needed = [v for v in free_vars(body) if v in defined]
         plan = plan_residuals(needed, tree, given, self.stable)
+        if self.snapshots.take(node, plan):
+            plan = plan_residuals(needed, tree, given, self.stable)
         env = recompute(plan, needed, write(plan), head)
         body = replaced(body, head.body, env)
         inits: list[Operand] = [adj.get(v) or zero(v.type) for v, _, _ in sums] + [result_bars[j] or zero(bar.type) for j, bar, _ in moved]
@@ -448,7 +453,7 @@ class Reverse:
 
     def stable(self, load: Stmt) -> bool:
         """True where the loaded memory still holds the same value in the reverse sweep."""
-        return not self.active.aliases.clobbered(load.args[0], load)
+        return load.args[0] in self.snapshots.made or not self.active.aliases.clobbered(load.args[0], load)
 
     def memory(self, v: Var) -> object:
         """The name of what `v` may share memory with, for the record."""
@@ -461,7 +466,7 @@ class Reverse:
 
     def retained(self, v: Var) -> bool:
         """True for values whose memory must be kept alive when they are written down; shadows live in the record."""
-        return holds_memory(v.type) and v not in self.forward.owners
+        return holds_memory(v.type) and v not in self.forward.owners and v not in self.snapshots.made
 
 
 def replaced(region: Region, head: list[Stmt], env: dict[Var, Operand]) -> Region:
