@@ -18,8 +18,8 @@ from numba.core.compiler_machinery import FunctionPass, register_pass
 from numba.core.config import FULL_TRACEBACKS
 from numba.core.dispatcher import Dispatcher
 from numba.core.errors import ForceLiteralArg, NumbaError, NumbaWarning, TypingError
-from numba.core.registry import CPUDispatcher, cpu_target
 from numba.core.ir_utils import build_definitions
+from numba.core.registry import CPUDispatcher, cpu_target
 from numba.core.sigutils import is_signature, normalize_signature
 from numba.core.target_extension import resolve_dispatcher_from_str
 from numba.core.typed_passes import AnnotateTypes, IRLegalization, NopythonTypeInference, NoPythonBackend
@@ -334,7 +334,7 @@ def scalar_value(t: T.Scalar, value: Any) -> Any:
 # ---------------------------------------------------------------------------------------------- dispatchers with derivatives
 
 
-class DifferentiableType(types.Dispatcher):  # type: ignore[misc]
+class DifferentiableType(types.Dispatcher):
     """The type of a dispatcher that has the attributes `grad` and `value_and_grad`, dispatchers again, in jitted code too."""
 
 
@@ -342,7 +342,7 @@ register_model(DifferentiableType)(models.OpaqueModel)
 
 
 @infer_getattr
-class _Derivatives(AttributeTemplate):  # type: ignore[misc]
+class _Derivatives(AttributeTemplate):
     key = DifferentiableType
 
     def resolve_grad(self, t: Any) -> Any:

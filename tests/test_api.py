@@ -99,7 +99,16 @@ def test_gradients_of_other_dispatchers_are_not_attributes() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"fastmath": True}, {"error_model": "numpy"}, {"boundscheck": True}, {"nogil": True}, {"inline": "always"}, {"fastmath": {"contract"}}]
+    "options",
+    [
+        {},
+        {"fastmath": True},
+        {"fastmath": {"contract"}},
+        {"error_model": "numpy"},
+        {"boundscheck": True},
+        {"nogil": True},
+        {"inline": "always"},
+    ],
 )
 def test_options_of_numba(options: dict[str, Any]) -> None:
     @nr.njit_grad(**options)
@@ -135,7 +144,10 @@ def test_error_model_holds_for_the_gradient() -> None:
     assert nr.grad(njit(error_model="numpy")(ratio))(1.0, 0.0) == np.inf
 
 
-@pytest.mark.parametrize("signature", ["float64(float64, float64)", float64(float64, float64), (float64, float64), ["float64(float64, float64)"]])
+TEXT = "float64(float64, float64)"
+
+
+@pytest.mark.parametrize("signature", [TEXT, float64(float64, float64), (float64, float64), [TEXT]])
 def test_explicit_signatures_compile_at_once_and_no_others(signature: Any) -> None:
     @nr.njit_grad(signature, argnums=1)
     def eager(x, y):
@@ -493,7 +505,7 @@ def test_a_pullback_outlives_its_arguments_and_is_called_again() -> None:
         return x, k
 
     x = np.array([1.0, 2.0])
-    (y, k), pullback = nr.vjp(f, x, 3.0, 2)
+    (y, _), pullback = nr.vjp(f, x, 3.0, 2)
     assert y.tolist() == [9.0, 36.0]
     y[:] = x[:] = -1.0
     for _ in range(2):

@@ -187,7 +187,7 @@ def test_overlapping_arguments_of_which_one_is_written() -> None:
         return y[0] * x[1]
 
     a = np.ones(4)
-    with pytest.raises(nr.AliasingError, match="`x` and `y`|`y` and `x`"):
+    with pytest.raises(nr.AliasingError, match=r"`x` and `y`|`y` and `x`"):
         nr.grad(moved)(a[:3], a[1:])
     assert nr.grad(moved)(a[:2], a[2:]).tolist() == [2.0, 2.0]
 

@@ -17,7 +17,7 @@ from .identity import Unidentifiable, digest, engine_digest, rules_digest
 __all__ = ["DerivativeCache"]
 
 
-class _Files(CompileResultCacheImpl):  # type: ignore[misc]
+class _Files(CompileResultCacheImpl):
     """Beside the primal's own cache files, under another name."""
 
     def __init__(self, function: Any, kind: str) -> None:
@@ -28,7 +28,7 @@ class _Files(CompileResultCacheImpl):  # type: ignore[misc]
         return str(super().get_filename_base(f"{fullname}.{self.kind}", abiflags))
 
 
-class DerivativeCache(FunctionCache):  # type: ignore[misc]
+class DerivativeCache(FunctionCache):
     """The cache of one derivative: `identity` is what it is the derivative of, and which; `kind` a name for files.
 
     The index is started anew when the primal's file changes, as Numba does; other changes give other keys.

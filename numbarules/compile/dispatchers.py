@@ -38,7 +38,7 @@ Argnums = int | tuple[int, ...]
 _RUNNING = ("nogil",)
 
 
-class GradientDispatcher(CPUDispatcher):  # type: ignore[misc]
+class GradientDispatcher(CPUDispatcher):
     """The dispatcher of a gradient. `primal` is the function or dispatcher that it was made of."""
 
     def __init__(self, primal: Any, kind: Kind, argnums: Argnums) -> None:
@@ -59,7 +59,7 @@ class GradientDispatcher(CPUDispatcher):  # type: ignore[misc]
         given = primal.targetoptions if isinstance(primal, Dispatcher) else {}
         stub_options = {k: v for k, v in options.items() if k != "locals"} | {k: given[k] for k in _RUNNING if k in given}
         super().__init__(stub, {}, {"nopython": True, **stub_options}, GeneratedCompiler)
-        if isinstance(primal, Dispatcher) and not isinstance(primal._cache, NullCache):
+        if is_cached(primal):
             self.enable_caching()
 
     def _generate(self, func_id: Any, args: tuple[Any, ...]) -> Generated:
@@ -110,7 +110,7 @@ class GradientDispatcher(CPUDispatcher):  # type: ignore[misc]
         return getattr(self, "_MemoMixin__uuid", None) is None
 
 
-class DifferentiableDispatcher(CPUDispatcher):  # type: ignore[misc]
+class DifferentiableDispatcher(CPUDispatcher):
     """An `@njit` function that also has gradients: `grad` and `value_and_grad`, by the arguments `argnums`."""
 
     def __init__(self, py_func: Callable[..., Any], locals: Any = None, targetoptions: Any = None, argnums: Argnums = 0) -> None:
@@ -139,10 +139,12 @@ class DifferentiableDispatcher(CPUDispatcher):  # type: ignore[misc]
             gradient.recompile()
 
     def _reduce_states(self) -> dict[str, Any]:
-        return {**super()._reduce_states(), "argnums": self.argnums, "cached": not isinstance(self._cache, NullCache)}
+        return {**super()._reduce_states(), "argnums": self.argnums, "cached": is_cached(self)}
 
     @classmethod
-    def _rebuild(cls, uuid: str, py_func: Any, locals: Any, targetoptions: Any, can_compile: bool, sigs: Any, argnums: Argnums, cached: bool) -> Any:
+    def _rebuild(
+        cls, uuid: str, py_func: Any, locals: Any, targetoptions: Any, can_compile: bool, sigs: Any, argnums: Argnums, cached: bool
+    ) -> Any:
         if uuid in cls._memo:
             return cls._memo[uuid]
         self = cls(py_func, locals, targetoptions, argnums)
@@ -153,6 +155,11 @@ class DifferentiableDispatcher(CPUDispatcher):  # type: ignore[misc]
             self.compile(sig)
         self._can_compile = can_compile
         return self
+
+
+def is_cached(f: Any) -> bool:
+    """True for a dispatcher whose compiled code is kept on disk."""
+    return isinstance(f, Dispatcher) and not isinstance(getattr(f, "_cache", None), NullCache)
 
 
 def differentiable_function(function: Any, signatures: list[Any], argnums: Any, cache: bool, locals: Any, options: dict[str, Any]) -> Any:
@@ -197,8 +204,8 @@ def _gradients(f: Any) -> _Gradients:
 def gradient_dispatcher(f: Any, argnums: Any, kind: Kind) -> GradientDispatcher:
     """The dispatcher of a derivative of a Python function or dispatcher: the same one whenever it is asked for."""
     check_function(f, kind)
-    numbers = argument_numbers(python_function(f), argnums)
     known = _gradients(f)
+    numbers = argnums if type(argnums) in (int, tuple) and (kind, argnums) in known else argument_numbers(python_function(f), argnums)
     if (kind, numbers) not in known:
         known[kind, numbers] = GradientDispatcher(f, kind, numbers)
     return known[kind, numbers]
@@ -232,7 +239,7 @@ def argument_numbers(function: Any, argnums: Any) -> Argnums:
                 f"`argnums={argnums!r}` does not name arguments of `{function.__name__}`",
                 filename=function.__code__.co_filename,
                 line=function.__code__.co_firstlineno,
-                contract="`argnums` is a position, or a tuple of different positions, among the parameters; negative ones count from the end",
+                contract="`argnums` is a position among the parameters, or a tuple of different ones; negative ones count from the end",
                 found=found,
                 instead=f"choose from the parameters: {listed}",
             )

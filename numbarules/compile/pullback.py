@@ -76,7 +76,7 @@ class Pullback:
         cotangents = self._cotangents(ybar)
         with self._lock:
             found = iter(self._halves.compiled_reverse(self._frame, *cotangents))
-        return tuple(_grouped(t, found) if any(is_float(x) or is_float_array(x) for x in leaves(t)) else None for _, t in self._halves.primal.args)
+        return tuple(_grouped(t, found) if _holds_floats(t) else None for _, t in self._halves.primal.args)
 
     def __repr__(self) -> str:
         return f"<pullback of {self._halves.name}>"
@@ -132,6 +132,10 @@ def _wrong(name: str, expected: str, found: str) -> DifferentiationError:
             instead="pass a cotangent like `numpy.ones_like` of the value",
         )
     )
+
+
+def _holds_floats(t: Type) -> bool:
+    return any(is_float(x) or is_float_array(x) for x in leaves(t))
 
 
 def _grouped(t: Type, found: Iterator[Any]) -> Any:
