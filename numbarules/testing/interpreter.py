@@ -140,6 +140,8 @@ class Interpreter:
     def scalar(self, value: Any, t: Type) -> Any:
         """`value` as a machine number of the type `t`."""
         if isinstance(value, Dual):
+            if not isinstance(t, Scalar):
+                return value
             if not is_float(t):
                 return self.scalar(value.value, t)
             return Dual(self.scalar(value.value, t), float(value.tangent))

@@ -1,0 +1,480 @@
+"""Random Python functions, and what must hold of their compiled gradients.
+
+    python -m numbarules.testing.sources --count 10000 --jobs 2
+
+A function takes a float, arrays of several layouts and an integer, and returns a float. Its gradient along a random
+direction is compared with forward mode on its captured IR, and with central differences where the function is smooth.
+"""
+
+from __future__ import annotations
+
+import argparse
+import linecache
+import math
+import random
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit, typeof
+
+import numbarules as nr
+
+from .._numba import Dispatcher, numba_type
+from ..compile.capture import capture
+from ..ir.nodes import Function, Stmt
+from .interpreter import run_dual
+
+__all__ = ["Source", "Wrong", "check_source", "compiled", "source"]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The text of a function `f` (and of helpers), arguments, and the tolerance that its precision asks for."""
+
+    text: str
+    args: tuple[Any, ...]
+    tolerance: float
+
+
+class Wrong(AssertionError):
+    """A gradient, value or argument that is not what it must be."""
+
+
+def source(seed: int, size: int = 9) -> Source:
+    """The function of a seed, with about `size` statements."""
+    return _Writer(random.Random(seed), size).write()
+
+
+_HELPERS = """
+@njit
+def blend(a, b):
+    if a > b:
+        return a * 0.5 + math.sin(b)
+    return b - a * b
+
+@njit
+def bump(v, i, c):
+    v[i] += c * v[(i + 1) % v.shape[0]]
+    return v[i] * c
+
+@njit
+def pair(a, b):
+    return a * b, a - b
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """An array variable and its shape; `plain`: a C-ordered float64 vector of its own type."""
+
+    name: str
+    shape: tuple[int, ...]
+    plain: bool = False
+
+
+class _Writer:
+    def __init__(self, rng: random.Random, size: int) -> None:
+        self.rng = rng
+        self.left = size
+        self.lines: list[str] = []
+        self.depth = 1
+        self.loops = 0
+        self.arrays: list[Name] = []
+        self.floats = ["v0", "v1", "v2", "s"]
+        self.ints = ["i0", "i1", "n"]
+        self.count = 0
+
+    def write(self) -> Source:
+        rng = self.rng
+        single = rng.random() < 0.2
+        x = self.strided((4,), rng.choice("CCA"), np.float32 if single else np.float64)
+        y = self.strided((3, 4), rng.choice("CFA"), np.float64)
+        self.arrays = [Name("x", (4,)), Name("y", (3, 4)), Name("b0", (4,), True), Name("b1", (4,), True)]
+        self.line(f"v0 = s * {self.number()}")
+        self.line("v1 = x[1] * y[0, 2]")
+        self.line("v2 = 0.5")
+        self.line("i0 = n % 3")
+        self.line("i1 = 2")
+        self.line(rng.choice(["b0 = np.zeros(4)", "b0 = np.ones(4)", "b0 = np.full(4, v1)"]))
+        self.line("b1 = np.empty(4)")
+        self.line("for k in range(4):")
+        self.line(f"    b1[k] = x[k] * {self.number()}")
+        while self.left > 0:
+            self.statement()
+        self.line("r = 0.1 * v0 + 0.2 * v1 + 0.3 * v2 + 0.05 * i0")
+        self.line("for k in range(4):")
+        self.line("    r += (0.3 + 0.1 * k) * (b0[k] - b1[k] * x[k]) + 0.07 * k * y[k % 3, k]")
+        self.line("return r")
+        text = _HELPERS + "\n@njit\ndef f(s, x, y, n):\n" + "\n".join(self.lines) + "\n"
+        return Source(text, (rng.uniform(-1.2, 1.2), x, y, rng.randint(1, 5)), 2e-3 if single else 1e-8)
+
+    def strided(self, shape: tuple[int, ...], layout: str, dtype: Any) -> Any:
+        values = np.array([self.rng.uniform(-1.2, 1.2) for _ in range(math.prod(shape))], dtype).reshape(shape)
+        if layout == "A":
+            base = np.zeros((*shape[:-1], 2 * shape[-1]), dtype)
+            base[..., ::2] = values
+            return base[..., ::2] if self.rng.random() < 0.6 else base[..., -2::-2]
+        return np.array(values, order=layout)  # type: ignore[call-overload]
+
+    # ------------------------------------------------------------------------------------------ text
+
+    def line(self, text: str) -> None:
+        self.lines.append("    " * self.depth + text)
+
+    def new(self, hint: str) -> str:
+        self.count += 1
+        return f"{hint}{self.count}"
+
+    def number(self) -> str:
+        return f"{self.rng.uniform(0.2, 1.6):.2f}"
+
+    def index(self, n: int) -> str:
+        kind = self.rng.random()
+        if kind < 0.3:
+            return str(self.rng.randint(-n, n - 1))
+        i = self.rng.choice(self.ints)
+        return f"({i} + {self.rng.randint(0, 3)}) % {n}" if kind < 0.8 else f"({i} * 3 + i0) % {n}"
+
+    def element(self, a: Name | None = None) -> str:
+        a = a or self.rng.choice(self.arrays)
+        return f"{a.name}[{', '.join(self.index(n) for n in a.shape)}]"
+
+    def atom(self) -> str:
+        kind = self.rng.random()
+        if kind < 0.45:
+            return self.rng.choice(self.floats)
+        return self.element() if kind < 0.9 else self.number()
+
+    def expression(self) -> str:
+        r = self.rng
+        a, b = self.atom(), self.atom()
+        return r.choice(
+            [
+                f"math.sin({a})",
+                f"math.tanh({a} * {b})",
+                f"{a} * {b} * 0.5",
+                f"{a} + {b} * {self.number()}",
+                f"{a} - {b}",
+                f"{a} / (1.5 + math.cos({b}))",
+                f"math.sin({a}) ** {r.randint(0, 3)}",
+                f"({a} if {self.test()} else {b})",
+                f"blend({a}, {b})",
+                f"max({a}, {b})",
+                f"abs({a}) * 0.9",
+                f"math.exp(-{a} * {a})",
+                f"math.sin({a}) * float({r.choice(self.ints)} % 4)",
+                f"np.float32({a}) * {b}" if r.random() < 0.1 else f"{a} * {b}",
+            ]
+        )
+
+    def test(self) -> str:
+        r = self.rng
+        return r.choice([f"{r.choice(self.floats)} > {r.uniform(-0.5, 0.5):.2f}", f"{r.choice(self.ints)} % 2 == 0", f"-0.4 < {r.choice(self.floats)} < 0.8", f"{self.element()} < 0.1 and n > 0"])
+
+    # ------------------------------------------------------------------------------------------ statements
+
+    def statement(self) -> None:
+        self.left -= 1
+        simple = [self.assign, self.assign, self.augment, self.store, self.store, self.add, self.slice_store, self.view, self.exchange, self.swap, self.make, self.integer, self.tuple_, self.helper]
+        nested = [self.branch, self.branch, self.for_loop, self.for_loop, self.while_loop, self.leave]
+        if self.depth < 4 and self.left > 1 and self.rng.random() < 0.45:
+            self.rng.choice(nested)()
+        else:
+            self.rng.choice(simple)()
+
+    def block(self, most: int = 4) -> None:
+        self.depth += 1
+        arrays = list(self.arrays)
+        for _ in range(self.rng.randint(1, most)):
+            self.statement()
+        self.arrays = arrays
+        self.depth -= 1
+
+    def assign(self) -> None:
+        self.line(f"{self.rng.choice(self.floats[:3])} = {self.expression()}")
+
+    def augment(self) -> None:
+        v = self.rng.choice(self.floats[:3])
+        self.line(f"{v} {self.rng.choice(['+=', '-=', '*='])} math.sin({self.expression()})")
+
+    def store(self) -> None:
+        self.line(f"{self.element()} = {self.expression()}")
+
+    def add(self) -> None:
+        self.line(f"{self.element()} {self.rng.choice(['+=', '+=', '-=', '*='])} math.tanh({self.expression()})")
+
+    def part(self, a: Name, length: int) -> str:
+        n = a.shape[0]
+        start = self.rng.randint(0, n - length)
+        if self.rng.random() < 0.25 and start + length < n:
+            return f"{a.name}[{start + length}:{start}:-1]"
+        return f"{a.name}[{start}:{start + length}]" if length < n or self.rng.random() < 0.5 else f"{a.name}[:]"
+
+    def slice_store(self) -> None:
+        r = self.rng
+        flat = [a for a in self.arrays if len(a.shape) == 1]
+        a, b = r.choice(flat), r.choice(flat)
+        length = r.randint(1, min(a.shape[0], b.shape[0]))
+        target = self.part(a, length)
+        kind = r.random()
+        if kind < 0.3:
+            self.line(f"{target} {r.choice(['*=', '+=', '-='])} math.sin({self.atom()})")
+        elif kind < 0.5:
+            self.line(f"{target} = {self.atom()}")
+        elif kind < 0.75:
+            self.line(f"{target} = {self.part(b, length)} * math.sin({self.atom()})")
+        elif kind < 0.9:
+            self.line(f"{target} = {self.part(b, length)}")
+        else:
+            self.line(f"{target} += np.sin({self.part(b, length)})")
+
+    def view(self) -> None:
+        r = self.rng
+        a = r.choice(self.arrays)
+        name = self.new("w")
+        if len(a.shape) == 2:
+            text, shape = r.choice([(f"{a.name}[{self.index(a.shape[0])}]", a.shape[1:]), (f"{a.name}[:, {self.index(a.shape[1])}]", a.shape[:1]), (f"{a.name}.T", a.shape[::-1]), (f"{a.name}[1:]", (a.shape[0] - 1, a.shape[1]))])
+            if shape[0] < 1:
+                return
+        else:
+            text, shape = r.choice([(f"{a.name}[1:]", (a.shape[0] - 1,)), (f"{a.name}[::-1]", a.shape), (f"{a.name}[::2]", ((a.shape[0] + 1) // 2,)), (a.name, a.shape)])
+            if shape[0] < 1:
+                return
+        self.line(f"{name} = {text}")
+        self.arrays.append(Name(name, shape))
+
+    def exchange(self) -> None:
+        a = self.rng.choice(self.arrays)
+        i, j, t = self.element(a), self.element(a), self.rng.choice(self.floats[:3])
+        if self.rng.random() < 0.5:
+            self.line(f"{i}, {j} = {j}, {i}")
+        else:
+            self.line(f"{t} = {i}")
+            self.line(f"{i} = {j}")
+            self.line(f"{j} = {t}")
+
+    def swap(self) -> None:
+        self.line("b0, b1 = b1, b0")
+
+    def make(self) -> None:
+        r = self.rng
+        flat = [a for a in self.arrays if a.shape == (4,)]
+        a = r.choice(flat)
+        name = r.choice(["b0", "b1"])
+        self.line(r.choice([f"{name} = np.zeros(4)", f"{name} = {a.name} * math.sin({self.atom()}) + 0.0", f"{name} = b1.copy()", f"{name} = b0 - {a.name} * 0.5", f"{name} = np.sin({a.name}) * 1.0"]))
+
+    def integer(self) -> None:
+        i = self.rng.choice(["i0", "i1"])
+        self.line(self.rng.choice([f"{i} = ({i} * 5 + 3) % 7", f"{i} += 1", f"{i} = int(abs(v0) * 10.0) % 5", f"{i} = i1 + i0 + 1", f"{i} = (i0 if {self.test()} else 4)"]))
+
+    def tuple_(self) -> None:
+        a, b = self.rng.sample(self.floats[:3], 2)
+        if self.rng.random() < 0.5:
+            self.line(f"{a}, {b} = pair({self.atom()}, {self.atom()})")
+        else:
+            t = self.new("t")
+            self.line(f"{t} = ({self.expression()}, math.sin({self.expression()}))")
+            self.line(f"{a} = {t}[0] - {t}[1]")
+
+    def helper(self) -> None:
+        flat = [a for a in self.arrays if len(a.shape) == 1]
+        a = self.rng.choice(flat)
+        self.line(f"{self.rng.choice(self.floats[:3])} = bump({a.name}, {self.index(a.shape[0])}, math.sin({self.atom()}))")
+
+    # ------------------------------------------------------------------------------------------ control
+
+    def branch(self) -> None:
+        self.line(f"if {self.test()}:")
+        self.block(3)
+        if self.rng.random() < 0.3:
+            self.line(f"elif {self.test()}:")
+            self.block(2)
+        if self.rng.random() < 0.6:
+            self.line("else:")
+            self.block(3)
+
+    def for_loop(self) -> None:
+        r = self.rng
+        k = self.new("k")
+        step = r.choice(["{n}", "1, {n}", "{n}, -1, -1", "{n}, 0, -2", "0, 5, n % 2 + 1", "n % 2, 0", "i0, i0 + 3"]).format(n=r.randint(1, 4))
+        kind = r.random()
+        if kind < 0.75:
+            self.line(f"for {k} in range({step}):")
+            self.ints.append(k)
+        else:
+            flat = [a for a in self.arrays if len(a.shape) == 1]
+            a = r.choice(flat)
+            e = self.new("e")
+            self.line(f"for {k}, {e} in enumerate({a.name}):" if kind < 0.88 else f"for {k}, {e} in zip(range(3), {a.name}):")
+            self.ints.append(k)
+            self.floats.append(e)
+        self.loops += 1
+        self.block()
+        if r.random() < 0.4:
+            self.depth += 1
+            self.line(f"if {self.test()}:")
+            self.line("    " + r.choice(["break", "continue"]))
+            self.assign()
+            self.depth -= 1
+        self.loops -= 1
+        if kind >= 0.75:
+            self.floats.pop()
+        self.ints.pop()
+        if r.random() < 0.2:
+            self.line("else:")
+            self.block(2)
+
+    def while_loop(self) -> None:
+        r = self.rng
+        c = self.new("c")
+        self.line(f"{c} = 0")
+        self.line(f"while {c} < {r.randint(1, 4)}" + (f" and {self.test()}:" if r.random() < 0.6 else ":"))
+        self.ints.append(c)
+        self.line(f"    {c} += 1")
+        self.block()
+        if r.random() < 0.4:
+            self.depth += 1
+            self.line(f"if {self.test()}:")
+            self.line("    " + r.choice(["break", "continue"]))
+            self.assign()
+            self.depth -= 1
+        self.ints.pop()
+
+    def leave(self) -> None:
+        """A return in the middle, or a raise that is not taken."""
+        self.line(f"if {self.rng.choice(['v0', 'v1', 'v2'])} > {self.rng.uniform(0.6, 1.2):.2f}:" if self.rng.random() < 0.7 else "if n > 100:")
+        if "n > 100" in self.lines[-1]:
+            self.line("    raise ValueError('large')")
+        else:
+            self.line(f"    return {self.expression()}")
+
+
+# ---------------------------------------------------------------------------------------------- checks
+
+
+def compiled(text: str, name: str) -> Any:
+    """The dispatcher `f` of a text, with its lines known to tracebacks."""
+    filename = f"<{name}>"
+    linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
+    scope: dict[str, Any] = {"njit": njit, "np": np, "math": math, "__name__": "numbarules.testing.generated"}
+    exec(compile(text, filename, "exec"), scope)
+    return scope["f"]
+
+
+def check_source(program: Source, seed: int = 0, make: Callable[[Any], Any] | None = None) -> bool:
+    """Checks a program's gradient by `s`, `x` and `y`; False where its numbers are too large. Raises Wrong."""
+    f = compiled(program.text, f"generated {seed}")
+    value = f(*_copies(program.args))
+    if not abs(value) < 1e6:
+        return False
+    rng = np.random.default_rng(seed)
+    v = [rng.uniform(0.5, 1.5, np.shape(a)) * rng.choice([-1.0, 1.0], np.shape(a)) for a in program.args[:3]]
+    derivative = make(f) if make is not None else nr.value_and_grad(f, argnums=(0, 1, 2))
+    args = _copies(program.args)
+    y, grads = derivative(*args)
+    for a, b in zip(args, program.args, strict=True):
+        if not np.array_equal(a, b, equal_nan=True):
+            raise Wrong(f"an argument was changed: {a}")
+    tolerance = program.tolerance
+    if not abs(y - value) <= max(1e-12, tolerance * 0.01) * (1 + abs(value)):
+        raise Wrong(f"value {y!r}, the function returns {value!r}")
+    for again, once in zip(derivative(*args)[1], grads, strict=True):
+        if not np.array_equal(again, once, equal_nan=True):
+            raise Wrong("a second call gives another gradient")
+    for g, a in zip(grads, program.args, strict=False):
+        if isinstance(a, np.ndarray) and (g.dtype != a.dtype or g.shape != a.shape):
+            raise Wrong(f"a gradient of {g.dtype}{g.shape} for {a.dtype}{a.shape}")
+    terms = [np.asarray(g, float) * w for g, w in zip(grads, v, strict=True)]
+    found, scale = sum(float(t.sum()) for t in terms), 1.0 + sum(float(np.abs(t).sum()) for t in terms)
+    slope, dual_value = _forward(f, program, v)
+    if not abs(dual_value - value) <= max(1e-10, tolerance) * (1 + abs(value)):
+        raise Wrong(f"the captured IR gives {dual_value!r}, the function returns {value!r}")
+    if not abs(found - slope) <= tolerance * scale:
+        raise Wrong(f"<grad, v> = {found!r}, forward mode gives {slope!r}; {_difference(f, program, v, 1e-5)!r} by differences")
+    if program.tolerance < 1e-6:
+        fine, coarse = _difference(f, program, v, 1e-6), _difference(f, program, v, 1e-5)
+        if abs(fine - coarse) < 1e-5 * scale and abs(found - coarse) > 1e-3 * scale:
+            raise Wrong(f"<grad, v> = {found!r}, {coarse!r} by differences")
+    return True
+
+
+def _copies(args: tuple[Any, ...]) -> list[Any]:
+    """Copies that keep the strides, negative ones too."""
+    out = []
+    for a in args:
+        if isinstance(a, np.ndarray):
+            if a.flags.c_contiguous or a.flags.f_contiguous:
+                a = a.copy(order="K")
+            else:
+                base = np.array(a.base)
+                offset = (a.__array_interface__["data"][0] - a.base.__array_interface__["data"][0]) // a.itemsize
+                a = np.lib.stride_tricks.as_strided(base.reshape(-1)[offset:], a.shape, a.strides)
+        out.append(a)
+    return out
+
+
+def _forward(f: Any, program: Source, v: list[Any]) -> tuple[float, float]:
+    ir = capture(f.py_func, tuple(map(typeof, program.args)), {})
+    args = [a.astype(np.float64, order="K") if isinstance(a, np.ndarray) and a.flags.forc else a.astype(np.float64)[...] if isinstance(a, np.ndarray) and a.dtype != np.float64 else a for a in _copies(program.args)]
+    tangents: list[Any] = [float(w) if w.ndim == 0 else np.array(w, order="F" if a.flags.f_contiguous else "C") for a, w in zip((np.asarray(args[0]), *args[1:3]), v, strict=True)]
+    (value,), (slope,) = run_dual(ir, args, [*tangents, None], wide=True, resolve=_callee)
+    return float(slope or 0.0), float(value)
+
+
+def _callee(obj: Any, stmt: Stmt) -> Function | None:
+    """The captured code of a jitted helper."""
+    return capture(obj.py_func, tuple(numba_type(a.type) for a in stmt.args), {}) if isinstance(obj, Dispatcher) else None
+
+
+def _difference(f: Any, program: Source, v: list[Any], h: float) -> float:
+    def at(sign: float) -> float:
+        args = _copies(program.args)
+        for i, w in enumerate(v):
+            if isinstance(args[i], np.ndarray):
+                args[i] += (sign * h * w).astype(args[i].dtype)
+            else:
+                args[i] += sign * h * float(w)
+        return float(f(*args))
+
+    return (at(1.0) - at(-1.0)) / (2 * h)
+
+
+# ---------------------------------------------------------------------------------------------- the long run
+
+
+def _one(seed: int) -> tuple[int, str]:
+    try:
+        return seed, "" if check_source(source(seed), seed) else "skipped"
+    except Exception as error:
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        return seed, f"{type(error).__name__}: {str(error).splitlines()[0][:160] if str(error) else ''} ({where.name}:{where.lineno})"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Checks the gradients of random functions.")
+    parser.add_argument("--count", type=int, default=300)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=1)
+    options = parser.parse_args()
+    start, failures, skipped = time.time(), 0, 0
+    seeds = range(options.first, options.first + options.count)
+    # fresh processes every so often: each program leaves its compiled code behind
+    with ProcessPoolExecutor(options.jobs) as pool:
+        for seed, answer in pool.map(_one, seeds, chunksize=4):
+            if answer == "skipped":
+                skipped += 1
+            elif answer:
+                failures += 1
+                print(f"{seed}: {answer}", flush=True)
+    print(f"{options.count} programs, {skipped} too large, {failures} wrong, {time.time() - start:.0f} s")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
