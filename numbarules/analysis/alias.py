@@ -154,8 +154,9 @@ class _Walk:
             for r in results:
                 out.allocations.setdefault(r, []).append(stmt)
         if e.aliases:
+            sources = memory if e.opaque or not e.writes else [stmt.args[i] for i in e.writes]  # `a += b` is `a`
             for r in results:
-                for a in memory:
+                for a in sources:
                     out.unify(r, a)
         if e.opaque and len(memory) > 1:
             for a in memory[1:]:

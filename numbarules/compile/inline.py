@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._numba import Dispatcher, numba_type, types
+from .._numba import Dispatcher, NumbaError, numba_type, types
 from ..errors import UnsupportedError
 from ..analysis.activity import carries_derivative
 from ..ir.nodes import Apply, Attribute, Function, Loc, Method, Named, Operand, Region, Stmt, walk
@@ -121,7 +121,7 @@ class Inliner:
             return None
         try:
             bound = self.bound(stmt, python_function(found), literals=True)
-        except UnsupportedError:
+        except (UnsupportedError, NumbaError, ValueError):  # ValueError: a default that has no Numba type, such as `dtype=float`
             return None
         return None if bound is None or any(map(_beyond_python, walk(bound[0].region))) else bound
 

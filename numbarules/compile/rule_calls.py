@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import operator
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,11 +11,14 @@ from typing import Any, NoReturn
 import numpy as np
 
 from .._numba import NumbaError, numba_type, types
+from ..analysis.activity import carries_derivative
+from ..analysis.alias import aliases_of, holds_memory
+from ..analysis.effects import effects
 from ..capture.closures import OptedOut, Pair, convert
 from ..capture.translate import translate
 from ..errors import RuleError, message
-from ..ir.nodes import Apply, Const, Function, Item, MakeTuple, Named, Operand, Region, Rule, Stmt
-from ..ir.rewrite import Builder, Names
+from ..ir.nodes import Apply, Const, Function, Item, MakeTuple, Named, Operand, Region, Rule, Stmt, Var, walk
+from ..ir.rewrite import Builder, Names, substitute
 from ..ir.types import Array, NoneType, Opaque, Scalar, Tuple, Type, is_float, is_float_array, leaves, writable
 from ..primitives import assign
 from ..rules.table import Entry
@@ -59,27 +61,31 @@ class RuleCalls:
         return b.region(region.params, region.yields)
 
     def separate(self, stmt: Stmt, b: Builder) -> bool:
-        """`a @= b` and `np.dot(a, b, out)` as a product and an assignment."""
-        if not isinstance(stmt.op, Apply) or not isinstance(stmt.op.callee, Named) or not all(isinstance(a.type, Array) for a in stmt.args):
-            return False
-        if stmt.op.callee.obj is operator.imatmul:
-            function, factors, target = operator.matmul, stmt.args, stmt.args[0]
-        elif stmt.op.callee.obj is np.dot and len(stmt.args) == 3 and stmt.op.keywords in ((), ("out",)):
-            function, factors, target = np.dot, stmt.args[:2], stmt.args[2]
-        else:
-            return False
-        assert isinstance(target.type, Array)
-        t = Array(target.type.dtype, target.type.ndim, "C")
-        b.emit(Apply(Named(assign)), [target, b.one(Apply(Named(function)), factors, t, "product")])
-        for result in stmt.results:
-            b.emit_alias(result, target)
-        return True
+        """`np.dot(a, b, out)` and `np.add(a, b, out)` as a new array and an assignment."""
+        match stmt:
+            case Stmt(op=Apply(Named(np.ufunc(nin=n, nout=1) as ufunc), ()), args=args) if len(args) == n + 1 and isinstance(args[n].type, Array) and all(_carries(a.type) for a in args):
+                inputs = [a.type.dtype.kind if isinstance(a.type, Array) else a.type.kind for a in args[:n]]  # type: ignore[union-attr]
+                ndim = max(getattr(a.type, "ndim", 0) for a in args[:n])
+                if ndim == 0:
+                    return False
+                new = b.one(Apply(Named(ufunc)), args[:n], Array(Scalar(str(np.result_type(*inputs))), ndim, "C"), "new")
+                b.emit(Apply(Named(assign)), [args[n], new])
+                for result in stmt.results:
+                    b.emit_alias(result, args[n])
+                return True
+            case Stmt(op=Apply(Named(np.dot), () | ("out",)), args=(x, y, out)) if isinstance(out.type, Array):
+                t = Array(out.type.dtype, out.type.ndim, "C")
+                b.emit(Apply(Named(assign)), [out, b.one(Apply(Named(np.dot)), [x, y], t, "product")])
+                for result in stmt.results:
+                    b.emit_alias(result, out)
+                return True
+        return False
 
     def replace(self, stmt: Stmt, b: Builder) -> bool:
         """Puts a `Rule` in the place of a call whose entry is a rule that does not opt out."""
         call = self.rules.call(stmt)
         entry = self.rules.entry(stmt)
-        if call is None or entry is None or entry.kind != "rule" or len(stmt.results) != 1:
+        if call is None or entry is None or entry.kind != "rule" or len(stmt.results) != 1 or not any(_carries_any(a.type) for a in call.args):
             return False
         rule = entry.payload
         bound = _Bound.of(rule, call.args)
@@ -96,7 +102,7 @@ class RuleCalls:
         else:
             results = [result]
         pullback = _Half(_name(entry), entry, said, tuple(a.type for _, a in bound.operands), bound.slots, result.type, kept.captured, dict(self.options))
-        region = Region(value.region.params, value.region.body, (*kept.values, *kept.residuals))
+        region = substitute(Region(value.region.params, value.region.body, (*kept.values, *kept.residuals)), {}, self.names)
         b.add(Stmt(Rule(pullback.name, pullback), tuple(args), tuple(results), (region,), stmt.loc))
         if isinstance(result.type, Tuple):
 
@@ -253,6 +259,7 @@ class _Half:
                 failure = failure or e
                 continue
             function = translate(typed, (("error_model", "numpy"),))
+            self.check_reads(function, len(shadowed))
             used = tuple(i for i, (t, k) in enumerate(zip(self.result_leaves(), takes, strict=True)) if k and _carries(t))
             return _Typed(function, used, tuple(shadowed), self.targets(function.result, function))
         where = self.pair.pullback.function.__code__
@@ -261,10 +268,29 @@ class _Half:
                 f"the pullback `{where.co_name}` of {self.name} does not compile for a cotangent of type {self.cotangent(self.result, iter(given))}",
                 filename=where.co_filename,
                 line=where.co_firstlineno,
-                contract="a pullback takes the cotangent of the value, an array of it read-only, and None for a part that has none",
+                contract="a pullback takes the cotangent of the value, and None for a part that has none",
                 found=str(failure),
             )
         ) from failure
+
+    def check_reads(self, function: Function, shadows: int) -> None:
+        """Refuses a pullback that writes into its cotangent, which is the shadow of the value. (A read-only type would say so to Numba, and have it compile everything again.)"""
+        aliases = aliases_of(function.region)
+        ybars = function.region.params[: len(function.region.params) - len(self.captured) - shadows]
+        theirs = {aliases.of(p) for p in ybars if holds_memory(p.type)}
+        for stmt in walk(function.region):
+            e = effects(stmt)
+            if not e.opaque and any(isinstance(stmt.args[i], Var) and aliases.of(stmt.args[i]) in theirs for i in e.writes if i >= 0):
+                code = self.pair.pullback.function.__code__
+                raise RuleError(
+                    message(
+                        f"the pullback `{code.co_name}` of {self.name} writes into the cotangent that it is given",
+                        filename=stmt.loc.filename if stmt.loc else code.co_filename,
+                        line=stmt.loc.line if stmt.loc else code.co_firstlineno,
+                        contract="the cotangent is read-only to a pullback",
+                        instead="copy it first",
+                    )
+                )
 
     def result_leaves(self) -> list[Type]:
         return [t for t in leaves(self.result) if _has_params(t)]
@@ -275,10 +301,7 @@ class _Half:
             return types.Tuple([self.cotangent(i, given) for i in t.items])
         if not _has_params(t) or not next(given) or not _carries(t):
             return types.none
-        if isinstance(t, Array):
-            shadow = numba_type(writable(t))
-            return shadow.copy(readonly=True)
-        return numba_type(t)
+        return numba_type(writable(t) if isinstance(t, Array) else t)
 
     def shadows(self, wanted: tuple[bool, ...]) -> tuple[list[Any], list[int]]:
         """The types of the shadows that the pullback is handed, one an argument, and the leaves that they belong to."""
@@ -356,6 +379,10 @@ class _Half:
         if not fits:
             _refuse(self.entry, f"returns a cotangent of argument {i} that is none of its tangents", "a cotangent has the kind and the dimensions of its argument: a number for a number, an array for an array", found=f"{bar} for {arg}")
         return [start]
+
+
+def _carries_any(t: Type) -> bool:
+    return any(map(carries_derivative, leaves(t)))
 
 
 def _carries(t: Type) -> bool:

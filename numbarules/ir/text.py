@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .nodes import Apply, Cast, Const, For, Function, If, Item, Op, Operand, Raise, Raw, Region, Shape, Stmt, View, While
+from .nodes import Apply, Cast, Const, For, Function, If, Item, Op, Operand, Raise, Raw, Region, Rule, Shape, Stmt, View, While
 
 __all__ = ["function_text", "region_text", "statement_text"]
 
@@ -53,6 +53,8 @@ def _op(op: Op) -> str:
             return "raise"
         case Raw(payload):
             return f"raw[{getattr(payload, 'op', type(payload).__name__)}]"
+        case Rule(name):
+            return f"rule[{name}]"
         case If():
             return "if"
         case For():

@@ -45,6 +45,21 @@ def _contiguous(a):
     return lambda a: a
 
 
+def transposed(a: Any) -> Any:
+    """The transpose in the memory order of the array itself, so that LAPACK's wrapper is compiled once for both."""
+    return np.ascontiguousarray(a.T)
+
+
+transposed.__numbarules_effects__ = Effects(reads=True)  # type: ignore[attr-defined]
+
+
+@overload(transposed)
+def _transposed(a):
+    if isinstance(a, types.Array) and a.layout == "F":
+        return lambda a: np.asfortranarray(a.T)
+    return lambda a: np.ascontiguousarray(a.T)
+
+
 # Products. In each case Ybar = dY paired; the loops add outer products without making them.
 
 
@@ -155,7 +170,7 @@ def solve_rule(A: AbstractMatrix, b: AbstractVector):
     x = np.linalg.solve(A, b)
 
     def solve_pullback(xbar, Abar, bbar):
-        z = np.linalg.solve(A.T, xbar)
+        z = np.linalg.solve(transposed(A), xbar)
         if bbar is not None:
             bbar += z
         if Abar is not None:
@@ -172,7 +187,7 @@ def solve_many_rule(A: AbstractMatrix, B: AbstractMatrix):
     X = np.linalg.solve(A, B)
 
     def solve_many_pullback(Xbar, Abar, Bbar):
-        Z = np.linalg.solve(A.T, Xbar)
+        Z = np.linalg.solve(transposed(A), np.ascontiguousarray(Xbar))
         if Bbar is not None:
             Bbar += Z
         if Abar is not None:
@@ -237,8 +252,9 @@ def cholesky_rule(A: AbstractMatrix):
                 P[i, i] *= 0.5
                 for j in range(i + 1, n):
                     P[i, j] = 0
-            Z = np.linalg.solve(L.T, P)
-            S = np.linalg.solve(L.T, Z.T)  # the transpose of L^-T P L^-1
+            T = np.ascontiguousarray(L.T)
+            Z = np.linalg.solve(T, P)
+            S = np.linalg.solve(T, np.ascontiguousarray(Z.T))  # the transpose of L^-T P L^-1
             for i in range(n):
                 Abar[i, i] += S[i, i]
                 for j in range(i):
@@ -304,7 +320,7 @@ def eigvals_rule(A: AbstractMatrix):
     w, X = np.linalg.eig(A)
 
     def eigvals_pullback(wbar):
-        return np.linalg.solve(X.T, (X * wbar).T)
+        return np.linalg.solve(np.ascontiguousarray(X.T), np.ascontiguousarray((X * wbar).T))
 
     return w, eigvals_pullback
 
@@ -360,22 +376,24 @@ def svd_rule(A: AbstractMatrix, full_matrices=1):
 @rrule(np.linalg.qr)
 def qr_rule(A: AbstractMatrix):
     Q, R = np.linalg.qr(A)
+    P = contiguous(Q)
+    S = np.ascontiguousarray(R)
 
     def qr_pullback(ybar):
         Qbar, Rbar = ybar
-        if R.shape[0] != R.shape[1]:
+        if S.shape[0] != S.shape[1]:
             raise ValueError("the derivative of np.linalg.qr is known for matrices with at least as many rows as columns")
-        M = np.zeros_like(R)
-        B = np.zeros_like(Q)
+        M = np.zeros_like(S)
+        B = np.zeros_like(P)
         if Rbar is not None:
-            M += np.dot(R, contiguous(np.triu(Rbar)).T)
+            M += np.dot(S, contiguous(np.triu(Rbar)).T)
         if Qbar is not None:
-            M -= np.dot(contiguous(Qbar).T, Q)
+            M -= np.dot(contiguous(Qbar).T, P)
             B += Qbar
         for i in range(M.shape[0]):
             for j in range(i):
                 M[j, i] = M[i, j]
-        B += np.dot(Q, M)
-        return np.linalg.solve(R, B.T).T
+        B += np.dot(P, M)
+        return np.linalg.solve(S, np.ascontiguousarray(B.T)).T
 
     return (Q, R), qr_pullback

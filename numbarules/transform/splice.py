@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..analysis.alias import Aliases, aliases_of, holds_memory
 from ..analysis.effects import effects
@@ -115,7 +115,7 @@ def prune(region: Region, keep: Sequence[bool], shadows: Sequence[Var]) -> Regio
     raise and an array that is filled and never read go too.
     """
     yields = tuple(y for y, k in zip(region.yields or (), keep, strict=False) if k)
-    live = _Live(aliases_of(region), set(region.params), shadows)
+    live = _Live(aliases_of(region), shadows)
     for v in yields:
         live.mark(v)
     while live.changed:
@@ -125,9 +125,8 @@ def prune(region: Region, keep: Sequence[bool], shadows: Sequence[Var]) -> Regio
 
 
 class _Live:
-    def __init__(self, aliases: Aliases, params: set[Var], shadows: Sequence[Var]) -> None:
+    def __init__(self, aliases: Aliases, shadows: Sequence[Var]) -> None:
         self.aliases = aliases
-        self.outside = {aliases.of(p) for p in params if holds_memory(p.type)} - {aliases.of(s) for s in shadows}
         self.values: set[Var] = set()
         self.classes: set[Var | None] = {aliases.of(s) for s in shadows}
         self.kept: set[int] = set()
@@ -145,7 +144,7 @@ class _Live:
         return any(v in self.values for v in operands)
 
     def writes_live(self, operands: Iterable[Operand]) -> bool:
-        return any(isinstance(v, Var) and holds_memory(v.type) and (cls := self.aliases.of(v)) in self.classes and cls not in self.outside for v in operands)
+        return any(isinstance(v, Var) and holds_memory(v.type) and self.aliases.of(v) in self.classes for v in operands)
 
     def region(self, region: Region) -> bool:
         return any([self.statement(s) for s in reversed(region.body)])
@@ -192,8 +191,23 @@ class _Live:
                 self.mark(source)
 
     def kept_body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return tuple(
-            Stmt(s.op, s.args, s.results, tuple(Region(r.params, self.kept_body(r.body), r.yields) for r in s.regions), s.loc) if isinstance(s.op, If | For | While) else s
-            for s in body
-            if id(s) in self.kept
-        )
+        return tuple(self.cut(s) if isinstance(s.op, If | For | While) else s for s in body if id(s) in self.kept)
+
+    def cut(self, stmt: Stmt) -> Stmt:
+        """A branch or loop without the values that are not wanted."""
+        if isinstance(stmt.op, If):
+            keep = [r in self.values for r in stmt.results]
+            head = front = 0
+        else:
+            keep = [p in self.values for p in stmt.regions[0].params[0 if isinstance(stmt.op, While) else 1 :]]
+            head, front = (1, 0) if isinstance(stmt.op, For) else (0, 1)
+
+        def some(values: tuple[Any, ...], first: int) -> tuple[Any, ...]:
+            return (*values[:first], *(v for v, k in zip(values[first:], keep, strict=True) if k))
+
+        regions = []
+        for r in stmt.regions:
+            params = r.params if isinstance(stmt.op, If) else some(r.params, head)
+            regions.append(Region(params, self.kept_body(r.body), None if r.yields is None else some(r.yields, front)))
+        args = stmt.args if isinstance(stmt.op, If) else some(stmt.args, head)
+        return Stmt(stmt.op, args, some(stmt.results, 0), tuple(regions), stmt.loc)
