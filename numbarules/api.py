@@ -9,6 +9,7 @@ from typing import Any
 
 from ._numba import is_signature
 from .compile.dispatchers import differentiable_function, gradient_dispatcher
+from .compile.jitted import register
 from .compile.pullback import Pullback, value_and_pullback
 
 __all__ = ["grad", "njit_grad", "value_and_grad", "vjp"]
@@ -131,3 +132,6 @@ def vjp(f: Any, *args: Any) -> tuple[Any, Pullback]:
     (array([ 3., 30.]), 21.0)
     """
     return value_and_pullback(f, args)
+
+
+register(vjp)

@@ -11,7 +11,7 @@ from typing import Any
 from .._numba import compiler_lock, numba_type
 from ..emit.emit import Generated, emit
 from ..emit.stubs import stub_dispatcher
-from ..ir.nodes import Apply, Function, Named, OpenRecord, Operand, PrivateCopy, Region, ShadowLike, Var
+from ..ir.nodes import Apply, Function, Named, OpenRecord, Operand, PrivateCopy, Region, ShadowLike, Var, View
 from ..ir.rewrite import Builder
 from ..ir.types import POINTER, Array, Scalar, Tuple, Type, is_float, is_float_array, leaves, writable
 from ..primitives import assign
@@ -156,7 +156,7 @@ def _build(halves: Halves) -> tuple[Function, Function]:
     reverse_region = Region((handle_in, *ybars), reverse_region.body, reverse_region.yields)
     # the forward half
     tail = Builder(names, primal.loc)
-    values = [tail.one(PrivateCopy(), [y], cotangent_type(y.type), "y") if isinstance(y.type, Array) else y for y in results]
+    values = [_own_value(y, tail) for y in results]
     handles = [tail.one(Apply(Named(record_handle)), [v], HANDLE, "handle") for v in (record, frame)]
     frozen = tree.freeze()
     statements = (*head.body, *frozen.body, *writing, *tail.body)
@@ -167,6 +167,14 @@ def _build(halves: Halves) -> tuple[Function, Function]:
     reverse_args = tuple((f"a{i}", p.type) for i, p in enumerate(reverse_region.params))
     reverse_half = Function(f"{halves.name}_pullback", reverse_args, reverse_region, Tuple(tuple(g.type for g in gradients)), primal.loc, primal.flags)
     return finished(forward_half, body), finished(reverse_half, body)
+
+
+def _own_value(y: Operand, b: Builder) -> Operand:
+    """A result that shares no memory with the sweeps."""
+    if not isinstance(y.type, Array):
+        return y
+    copy, t = b.one(PrivateCopy(), [y], writable(y.type), "y"), cotangent_type(y.type)
+    return copy if copy.type == t else b.one(View("cast"), [copy], t, "y")
 
 
 def _gradient(p: Var, shadow: Var | None, t: Type, b: Builder) -> Operand:
