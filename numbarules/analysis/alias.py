@@ -161,6 +161,8 @@ class _Walk:
         if e.opaque and len(memory) > 1:
             for a in memory[1:]:
                 out.unify(memory[0], a)
+        if len(memory) > 1 and (e.opaque or e.aliases):  # one class for several arrays: none of them is known to be new
+            out.merged.add(memory[0])
         write = Write(out.order[id(stmt)], loops)
         touched = memory if e.opaque else [stmt.args[i] for i in e.writes]
         for a in touched:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from numbarules.analysis.alias import Aliases, aliases_of
-from numbarules.ir.nodes import Alloc, For, If, Load, Stmt, Store, Var, View, const
+from numbarules.ir.nodes import Alloc, For, If, Load, Raw, Stmt, Store, Var, View, const
 from numbarules.ir.rewrite import Builder, Names
 from numbarules.ir.types import BOOL, FLOAT64, INT64, Array
 
@@ -99,6 +99,19 @@ def swapped_with_one_that_is_written(b: Builder, a: Var, c: Var) -> Stmt:
     return found
 
 
+def handed_to_unknown_code_with_a_new_one(b: Builder, a: Var, c: Var) -> Stmt:
+    """The new array is new in each iteration; the other one is not, and unknown code may write into it."""
+
+    def body(inner: Builder) -> Stmt:
+        fresh = inner.one(Alloc("zeros"), [const(3)], VECTOR)
+        inner.emit(Raw(None, ("fresh", "a")), [fresh, a])
+        return load(inner, a)
+
+    found = loop(b, body)
+    assert found is not None
+    return found
+
+
 CASES: list[tuple[Case, bool]] = [
     (never_written, False),
     (written_before, False),
@@ -109,6 +122,7 @@ CASES: list[tuple[Case, bool]] = [
     (new_in_each_iteration, False),
     (either_of_two_is_written, True),
     (swapped_with_one_that_is_written, True),
+    (handed_to_unknown_code_with_a_new_one, True),
 ]
 
 
