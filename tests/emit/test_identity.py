@@ -143,7 +143,6 @@ NUMPY: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "bincount_weights": (np.bincount, (COUNTS, POSITIVE)),
     "unique": (np.unique, (V,)),
     "sort": (np.sort, (V,)),
-    "argsort": (np.argsort, (W,)),
     "partition": (np.partition, (W, 2)),
     "convolve": (np.convolve, (V, SORTED)),
     "correlate": (np.correlate, (V, SORTED)),
@@ -162,15 +161,13 @@ NUMPY: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "repeat": (np.repeat, (V, 2)),
     "append": (np.append, (V, W)),
     "delete": (np.delete, (V, 1)),
-    "insert_like_concatenate": (np.concatenate, ((V, W),)),
+    "concatenate": (np.concatenate, ((V, W),)),
     "hstack": (np.hstack, ((V, W),)),
     "vstack": (np.vstack, ((V, W),)),
     "stack": (np.stack, ((V, W),)),
     "column_stack": (np.column_stack, ((V, W),)),
     "split": (np.array_split, (V, 2)),
-    "atleast_2d": (np.atleast_2d, (V,)),
     "expand_dims": (np.expand_dims, (V, 0)),
-    "ravel": (np.ravel, (R,)),
     "reshape": (np.reshape, (R, (3, 2))),
     "diag": (np.diag, (V,)),
     "diagflat": (np.diagflat, (V,)),
@@ -184,7 +181,7 @@ NUMPY: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "nan_to_num": (np.nan_to_num, (HOLES,)),
     "angle": (np.angle, (2.0 + 1.0j,)),
     "sinc": (np.sinc, (V,)),
-    "i0_free_kaiser": (np.hanning, (5,)),
+    "hanning": (np.hanning, (5,)),
     "hamming": (np.hamming, (5,)),
     "blackman": (np.blackman, (5,)),
     "bartlett": (np.bartlett, (5,)),
@@ -204,11 +201,9 @@ NUMPY: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "full": (np.full, ((2, 3), 1.5)),
     "full_like": (np.full_like, (V, 1.5)),
     "ones_like": (np.ones_like, (V,)),
-    "eye": (np.eye, (3,)),
     "identity": (np.identity, (3,)),
     "average": (np.average, (V,)),
     "fill_diagonal": (np.fill_diagonal, (M, 2.0)),
-    "copyto": (np.copyto, (V, W)),
     "swapaxes": (np.swapaxes, (R, 0, 1)),
     "det": (np.linalg.det, (M,)),
     "inv": (np.linalg.inv, (M,)),
@@ -227,7 +222,18 @@ NUMPY: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 }
 
 
-@pytest.mark.parametrize("name", list(NUMPY))
+# These compile for seconds each.
+HEAVY = frozenset(
+    "median percentile quantile nanmedian nanpercentile histogram convolve correlate cov corrcoef unique union1d intersect1d setdiff1d isin"
+    " cross kron select partition sort cond matrix_rank matrix_power eigvalsh slogdet pinv svd qr lstsq norm column_stack delete interp".split()
+)
+
+
+def test_there_are_enough() -> None:
+    assert len(NUMPY.keys() - HEAVY) >= 60
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] if n in HEAVY else []) for n in NUMPY])
 def test_implementation_of_numpy_function(name: str) -> None:
     function, args = NUMPY[name]
     found = overload_implementation(function, tuple(map(typeof, args)), {})
