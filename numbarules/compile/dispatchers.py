@@ -25,6 +25,7 @@ from .._numba import (
 from ..emit.emit import Generated, emit
 from ..emit.stubs import make_stub
 from ..errors import DifferentiationError, NumbarulesError, message
+from ..rules.table import table
 from .cache import DerivativeCache
 from .capture import capture, forget, options_of, python_function
 from .gradient import Request, gradient_function
@@ -179,7 +180,7 @@ def differentiable_function(function: Any, signatures: list[Any], argnums: Any, 
 # ---------------------------------------------------------------------------------------------- each gradient once
 
 
-class _Gradients(dict[tuple[Kind, Argnums], GradientDispatcher]):
+class _Gradients(dict[tuple[Kind, Argnums, int], GradientDispatcher]):
     """The gradients of `owner`, an attribute of it: they hold it, and go when it goes.
 
     A weak dictionary outside would keep both for ever. What copies attributes from function to function, or pickles them,
@@ -202,13 +203,13 @@ def _gradients(f: Any) -> _Gradients:
 
 
 def gradient_dispatcher(f: Any, argnums: Any, kind: Kind) -> GradientDispatcher:
-    """The dispatcher of a derivative of a Python function or dispatcher: the same one whenever it is asked for."""
+    """The dispatcher of a derivative of a Python function or dispatcher: the same one whenever it is asked for, as long as the rules are the same."""
     check_function(f, kind)
-    known = _gradients(f)
-    numbers = argnums if type(argnums) in (int, tuple) and (kind, argnums) in known else argument_numbers(python_function(f), argnums)
-    if (kind, numbers) not in known:
-        known[kind, numbers] = GradientDispatcher(f, kind, numbers)
-    return known[kind, numbers]
+    known, rules = _gradients(f), table.version
+    numbers = argnums if type(argnums) in (int, tuple) and (kind, argnums, rules) in known else argument_numbers(python_function(f), argnums)
+    if (kind, numbers, rules) not in known:
+        known[kind, numbers, rules] = GradientDispatcher(f, kind, numbers)
+    return known[kind, numbers, rules]
 
 
 # ---------------------------------------------------------------------------------------------- contract

@@ -24,7 +24,7 @@ from ..primitives import assign
 from ..rules.table import Entry
 from .rules import TableRules, argument_type
 
-__all__ = ["RuleCalls", "answer"]
+__all__ = ["RuleCalls", "answer", "bound_types"]
 
 _answers: weakref.WeakKeyDictionary[Any, dict[Any, OptedOut | Pair]] = weakref.WeakKeyDictionary()
 
@@ -148,24 +148,23 @@ class _Bound:
 
     @staticmethod
     def of(rule: Callable[..., Any], args: list[Operand]) -> _Bound:
-        given: list[Any] = []
-        operands: list[tuple[str, Operand]] = []
-        rest = list(args)
-        parameters = inspect.signature(rule).parameters.values()
-        variadic = False
-        for p in parameters:
-            if p.kind is p.VAR_POSITIONAL:
-                variadic = True
-                given.append(types.StarArgTuple.from_types(tuple(types.unliteral(argument_type(a)) for a in rest)))
-                operands += [(p.name, a) for a in rest]
-                rest = []
-            elif rest:
-                a = rest.pop(0)
-                given.append(argument_type(a))
-                operands.append((p.name, a))
-            else:
-                given.append(types.Omitted(p.default))
-        return _Bound(tuple(given), tuple(operands), 0 if variadic else len(parameters))
+        parameters = list(inspect.signature(rule).parameters.values())
+        variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+        names = [p.name for p in parameters[: len(args)]]
+        names += [parameters[-1].name] * (len(args) - len(names))
+        return _Bound(bound_types(rule, [argument_type(a) for a in args]), tuple(zip(names, args, strict=True)), 0 if variadic else len(parameters))
+
+
+def bound_types(rule: Callable[..., Any], given: list[Any]) -> tuple[Any, ...]:
+    """The types of a rule's parameters in a call with these: omitted ones by their default, `*args` as one tuple."""
+    out: list[Any] = []
+    rest = list(given)
+    for p in inspect.signature(rule).parameters.values():
+        if p.kind is p.VAR_POSITIONAL:
+            out.append(types.StarArgTuple.from_types(tuple(map(types.unliteral, rest))))
+        else:
+            out.append(rest.pop(0) if rest else types.Omitted(p.default))
+    return tuple(out)
 
 
 # ---------------------------------------------------------------------------------------------- the value half

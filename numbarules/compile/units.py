@@ -18,6 +18,7 @@ from ..emit.stubs import stub_dispatcher
 from ..ir.nodes import Apply, Const, Function, Get, Named, Offset, Operand, Put, Region, Retain, ShadowLike, Slab, Stmt, Var, const
 from ..ir.rewrite import Builder, free_vars
 from ..ir.types import INT64, NONE, POINTER, Array, Tuple, Type, is_float, is_float_array, writable
+from ..rules.table import table
 from ..runtime.record import record_enter, record_leave
 from ..transform.adjoints import Adjoints
 from ..transform.forward import Forward, shadow_type
@@ -109,8 +110,8 @@ _units: dict[tuple[object, ...], Unit] = {}
 
 
 def unit_of(callee: Callee, inputs: tuple[bool, ...], outputs: tuple[bool, ...], sharing: tuple[tuple[int, int], ...]) -> Unit:
-    """The unit of a callee at an activity, each made once."""
-    return _units.setdefault((callee, inputs, outputs, sharing), Unit(callee, inputs, outputs, sharing))
+    """The unit of a callee at an activity, each made once as long as the rules are the same."""
+    return _units.setdefault((callee, inputs, outputs, sharing, table.version), Unit(callee, inputs, outputs, sharing))
 
 
 def write_frame(tree: Tree, reverse: Region, forward: Forward, sweep: Reverse, frame: Var) -> tuple[list[Stmt], Region]:

@@ -15,6 +15,7 @@ from ..ir.nodes import Apply, Function, Named, OpenRecord, Operand, PrivateCopy,
 from ..ir.rewrite import Builder
 from ..ir.types import POINTER, Array, Scalar, Tuple, Type, is_float, is_float_array, leaves, writable
 from ..primitives import assign
+from ..rules.table import table
 from ..runtime.record import record_from_handle, record_handle
 from ..transform.adjoints import Adjoints, zero
 from ..transform.forward import Forward
@@ -92,9 +93,10 @@ _made: weakref.WeakKeyDictionary[Any, dict[tuple[Any, ...], Halves]] = weakref.W
 def halves_of(f: Any, args: tuple[Any, ...]) -> Halves:
     """The halves of a function at Numba argument types, each made once."""
     made = _made.setdefault(f, {})
-    if args not in made:
-        made[args] = Halves(f, args)
-    return made[args]
+    key = (args, table.version)
+    if key not in made:
+        made[key] = Halves(f, args)
+    return made[key]
 
 
 def cotangent_type(t: Type) -> Type:

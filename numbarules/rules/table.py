@@ -177,6 +177,7 @@ class Table:
         self._memo: dict[Hashable, tuple[Found, Any]] = {}
         self._listeners: list[Callable[[Entry | None], None]] = []
         self._scopes = threading.local()
+        self.version = 0  # counts changes: equal versions, equal answers
         pt._changed.append(self._forget)
 
     # Look-up
@@ -433,6 +434,7 @@ class Table:
         self._tell(None)
 
     def _tell(self, *entries: Entry | None) -> None:
+        self.version += 1
         for callback in self._listeners:
             for entry in entries:
                 callback(entry)

@@ -1,0 +1,419 @@
+"""Rules in gradients: the question to type inference, both halves spliced, opting out in each way, and what a rule may not do."""
+
+from __future__ import annotations
+
+import operator
+import re
+
+import numpy as np
+import pytest
+from numba import njit, types
+from numba.extending import overload
+
+import numbarules as nr
+
+f8 = types.float64
+V = np.array([1.0, 2.0, 3.0])
+
+
+def total(x):
+    raise NotImplementedError
+
+
+@overload(total)
+def _total(x):
+    def total_impl(x):
+        s = 0.0
+        for i in range(x.shape[0]):
+            s += x[i] * x[i]
+        return s
+
+    return total_impl
+
+
+@njit
+def cube(x):
+    return x * x * x
+
+
+@njit
+def use_cube(x):
+    return cube(x) + x
+
+
+@njit
+def use_total(x):
+    return total(x) * 2.0
+
+
+def test_a_rule_is_used_and_goes_with_its_scope():
+    with nr.rule_scope():
+
+        @nr.rrule(cube)
+        def cube_rule(x):
+            def cube_pullback(ybar):
+                return 1000.0 * ybar
+
+            return cube(x), cube_pullback
+
+        assert nr.grad(use_cube)(2.0) == 1001.0
+        assert not nr.no_rrule(cube, f8)
+    assert nr.no_rrule(cube, f8)
+    assert nr.grad(use_cube)(2.0) == 13.0
+
+
+def test_a_later_rule_takes_effect_in_gradients_made_later():
+    old = nr.grad(use_cube)
+    assert old(2.0) == 13.0
+    with nr.rule_scope():
+
+        @nr.rrule(cube)
+        def cube_rule(x):
+            return x * x * x, lambda ybar: -ybar
+
+        assert nr.grad(use_cube)(2.0) == 0.0
+        assert old(2.0) in (13.0, 0.0)  # never a crash
+
+
+@pytest.mark.parametrize("way", ["returns None", "entry", "by type"])
+def test_opting_out(way):
+    with nr.rule_scope():
+        if way == "by type":
+
+            @nr.rrule(total)
+            def _(x: nr.AbstractArray):
+                if nr.is_a(x, nr.AbstractVector):
+                    return None
+                return 0.0, lambda ybar: ybar * x
+
+        else:
+
+            @nr.rrule(total)
+            def _(x: nr.AbstractArray):
+                return total(x), lambda ybar: 50.0 * ybar * x
+
+            assert nr.grad(use_total)(V).tolist() == [100.0, 200.0, 300.0]
+            if way == "entry":
+                nr.opt_out(total, nr.AbstractVector)
+            else:
+
+                @nr.rrule(total)
+                def _(x: nr.AbstractVector):
+                    return None
+
+        assert nr.no_rrule(total, types.float64[::1])
+        np.testing.assert_allclose(nr.grad(use_total)(V), 4 * V)
+
+
+# The opted-out gradient has no trace of the rule
+
+
+@njit
+def pasted(x):
+    s = 0.0
+    for i in range(x.shape[0]):
+        s += x[i] * x[i]
+    return s * 2.0
+
+
+def llvm(f):
+    """The gradient's optimised code, names aside."""
+    g = nr.grad(f)
+    g(V)
+    (text,) = g.inspect_llvm().values()
+    body = text[text.index("define") :].split("\n}\n")[0]  # the function itself, without the wrappers
+    names: dict[str, str] = {}
+    body = re.sub(r"[%@][-\w.$\"]+", lambda m: names.setdefault(m.group(0), f"%{len(names)}"), body)
+    body = re.sub(r"(?m)^[-\w.$\"]+:.*$", ":", body)
+    return re.sub(r"(?m)[!#]\d+|\s*;.*$|, !\w+ .*$", "", body)
+
+
+def opt_out_code(opted_out):
+    with nr.rule_scope():
+
+        @nr.rrule(total)
+        def _(x: nr.AbstractArray):
+            return total(x), lambda ybar: 2.0 * ybar * x
+
+        if opted_out:
+            nr.opt_out(total, nr.AbstractVector)
+        return llvm(use_total)
+
+
+def test_an_opted_out_gradient_has_no_trace_of_the_rule():
+    by_hand = llvm(pasted)
+    assert opt_out_code(True) == by_hand
+    assert opt_out_code(False) != by_hand  # the comparison can fail
+
+
+# What pullbacks may look like
+
+
+def test_shadows_wanted_and_not():
+    def scaled(x, y, a):
+        raise NotImplementedError
+
+    @overload(scaled)
+    def _scaled(x, y, a):
+        return lambda x, y, a: a * np.sum(x * y)
+
+    with nr.rule_scope():
+
+        @nr.rrule(scaled)
+        def _(x: nr.AbstractVector, y: nr.AbstractVector, a: nr.Real):
+            s = np.sum(x * y)
+
+            def scaled_pullback(ybar, xbar, sbar, abar):
+                if xbar is not None:
+                    xbar += ybar * a * y
+                if sbar is not None:
+                    sbar += ybar * a * x
+                return ybar * s
+
+            return a * s, scaled_pullback
+
+        @njit
+        def f(x, y, a):
+            return scaled(x, y, a) + scaled(y, x, 1.0)
+
+        W = np.array([4.0, 5.0, 6.0])
+        gx, gy, ga = nr.grad(f, argnums=(0, 1, 2))(V, W, 3.0)
+        np.testing.assert_allclose(gx, 4 * W)
+        np.testing.assert_allclose(gy, 4 * V)
+        assert ga == 32.0
+        np.testing.assert_allclose(nr.grad(f, argnums=1)(V, W, 3.0), 4 * V)
+
+
+def test_float32_complex_and_tuples_are_projected():
+    def pair(p):
+        raise NotImplementedError
+
+    @overload(pair)
+    def _pair(p):
+        return lambda p: p[0] * p[1]
+
+    with nr.rule_scope():
+
+        @nr.rrule(pair)
+        def _(p):
+            a, b = p
+
+            def pair_pullback(ybar):
+                return ((ybar * b + 2j, ybar * a),)
+
+            return a * b, pair_pullback
+
+        @njit
+        def f(x, y):
+            return pair((x, y))
+
+        g = nr.grad(f, argnums=(0, 1))(np.float32(2), np.float32(3))
+        assert g == (3.0, 2.0)
+
+
+def test_results_overwritten_after_the_call():
+    @njit
+    def double(x):
+        return 2.0 * x
+
+    @njit
+    def f(x):
+        y = double(x)
+        y[0] = 10.0
+        return np.sum(y * y)
+
+    with nr.rule_scope():
+
+        @nr.rrule(double)
+        def _(x: nr.AbstractVector):
+            y = 2.0 * x
+
+            def double_pullback(ybar):
+                return ybar * y / x
+
+            return y, double_pullback
+
+        np.testing.assert_allclose(nr.grad(f)(V), [0.0, 16.0, 24.0])
+
+
+def test_any_number_of_arguments_and_defaults():
+    def many(*xs):
+        raise NotImplementedError
+
+    @overload(many)
+    def _many(*xs):
+        return lambda *xs: xs[0] * xs[1]
+
+    with nr.rule_scope():
+
+        @nr.rrule(many)
+        def _(*xs):
+            def many_pullback(ybar):
+                return ybar * xs[1], ybar * xs[0]
+
+            return xs[0] * xs[1], many_pullback
+
+        @njit
+        def f(x, y):
+            return many(x, y)
+
+        assert nr.grad(f, argnums=(0, 1))(2.0, 5.0) == (5.0, 2.0)
+
+
+# What a rule may not do
+
+
+def bad_value_dependent(x):
+    if x > 0:
+        return None
+    return x, lambda ybar: ybar
+
+
+def bad_two_closures(x):
+    if x > 0:
+
+        def up(ybar):
+            return ybar * x
+
+    else:
+
+        def down(ybar):
+            return -ybar * x
+
+        return x, down
+    return x, up
+
+
+def bad_forgotten_return(x):
+    cube(x)
+
+
+def bad_always_raises(x):
+    raise ValueError("no")
+
+
+def bad_default(x):
+    def pullback(ybar, a=1.0):
+        return ybar
+
+    return x, pullback
+
+
+def bad_reassigned(x):
+    z = x * 2.0
+
+    def pullback(ybar):
+        return ybar * z
+
+    z = x * 3.0
+    return z, pullback
+
+
+def bad_nested_closure(x):
+    def inner(t):
+        return t * x
+
+    def pullback(ybar):
+        return inner(ybar)
+
+    return x, pullback
+
+
+def bad_value_type(x):
+    return np.ones(3), lambda ybar: x
+
+
+def bad_count(x):
+    def pullback(ybar):
+        return ybar, ybar
+
+    return x, pullback
+
+
+def bad_kind(x):
+    def pullback(ybar):
+        return np.ones(3)
+
+    return x, pullback
+
+
+def bad_not_a_pair(x):
+    return x
+
+
+@pytest.mark.parametrize(
+    ("rule", "error", "text"),
+    [
+        (bad_value_dependent, nr.UnstableRuleError, "decides by value"),
+        (bad_two_closures, nr.UnstableRuleError, "`up`"),
+        (bad_forgotten_return, nr.RuleError, "without a return"),
+        (bad_always_raises, nr.RuleError, "never returns"),
+        (bad_default, nr.RuleError, "default"),
+        (bad_reassigned, nr.RuleError, "assigns `z` again"),
+        (bad_nested_closure, nr.RuleError, "captures the function `inner`"),
+        (bad_value_type, nr.RuleError, "value of another type"),
+        (bad_count, nr.RuleError, "wrong number of cotangents"),
+        (bad_kind, nr.RuleError, "none of its tangents"),
+        (bad_not_a_pair, nr.RuleError, "a value and a pullback"),
+    ],
+)
+def test_broken_rules_are_named(rule, error, text):
+    with nr.rule_scope():
+        nr.rrule(cube)(rule)
+        with pytest.raises(error, match=text) as caught:
+            nr.grad(use_cube)(2.0)
+    assert type(caught.value) is error
+    assert rule.__name__ in str(caught.value)
+    assert __file__ in str(caught.value)
+
+
+def test_a_pullback_may_not_write_into_its_cotangent():
+    @njit
+    def double(x):
+        return 2.0 * x
+
+    @njit
+    def f(x):
+        return np.sum(double(x))
+
+    with nr.rule_scope():
+
+        @nr.rrule(double)
+        def _(x: nr.AbstractVector):
+            def double_pullback(ybar):
+                ybar *= 2.0
+                return ybar
+
+            return 2.0 * x, double_pullback
+
+        with pytest.raises(nr.RuleError, match="writes into the cotangent"):
+            nr.grad(f)(V)
+
+
+def test_a_rule_is_plain_python_too():
+    def rule(x):
+        if nr.is_a(x, nr.AbstractVector):
+            return None
+        return x, lambda ybar: ybar
+
+    assert rule(V) is None
+    assert rule(np.eye(2))[1](3.0) == 3.0
+
+
+def test_methods_and_operators():
+    @njit
+    def f(x):
+        return np.sum(x @ x) + x.sum()
+
+    M = np.array([[1.0, 2.0], [3.0, 4.0]])
+    with nr.rule_scope():
+
+        @nr.rrule("Array.sum")
+        def _(x: nr.AbstractMatrix):
+            return x.sum(), lambda ybar: np.full(x.shape, 9.0 * ybar)
+
+        @nr.rrule(operator.matmul)
+        def _(x: types.Array(f8, 2, "C"), y: types.Array(f8, 2, "C")):
+            return x @ y, lambda ybar: (np.zeros(x.shape), None)
+
+        np.testing.assert_allclose(nr.grad(f)(M), 9.0 * np.ones((2, 2)))
