@@ -253,8 +253,8 @@ RECORD = np.dtype([("a", np.float64), ("b", np.float64)])
 
 @njit
 def records(x):
-    r = np.zeros(2, RECORD_TYPE)  # <-
-    r[0].a = x[0] * 2.0
+    r = np.zeros(2, RECORD_TYPE)
+    r[0].a = x[0] * 2.0  # <-
     return r[0].a * x[1]
 
 
