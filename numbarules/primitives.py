@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Empty", "Failure", "GlobalArray", "Whole", "assign", "ieee_divide", "shape_mismatch"]
+__all__ = ["Empty", "Failure", "GlobalArray", "Whole", "accumulate", "assign", "ieee_divide"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +45,6 @@ class Whole:
 def assign(target: Any, value: Any) -> None:
     """`target[...] = value`."""
     target[...] = value
-
-
-def shape_mismatch(source: tuple[int, ...], target: tuple[int, ...]) -> None:
-    """Raises the error for an array of shape `source` that is assigned to a part of shape `target`."""
-    raise ValueError(f"cannot assign slice of shape {target} from input of shape {source}")
 
 
 def ieee_divide(a: float, b: float) -> float:

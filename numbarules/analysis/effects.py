@@ -49,7 +49,7 @@ from ..ir.nodes import (
     While,
 )
 from ..ir.types import Array, NoneType, Scalar, is_integer
-from ..primitives import GlobalArray, assign, shape_mismatch
+from ..primitives import GlobalArray, assign
 
 __all__ = ["Effects", "effects", "is_cheap", "region_effects"]
 
@@ -150,8 +150,6 @@ def _scalars(stmt: Stmt) -> bool:
 def _call(stmt: Stmt, obj: Any) -> Effects:
     if isinstance(obj, GlobalArray):
         return PURE
-    if obj is shape_mismatch:
-        return Effects(may_raise=True)
     if obj is assign or obj is operator.setitem:
         return Effects(reads=True, writes=(0,), may_raise=True)
     if not _hashable(obj):

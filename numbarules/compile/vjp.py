@@ -11,13 +11,14 @@ from typing import Any
 from .._numba import compiler_lock, numba_type
 from ..emit.emit import Generated, emit
 from ..emit.stubs import stub_dispatcher
-from ..ir.nodes import Apply, Function, Named, OpenRecord, Operand, PrivateCopy, Region, ShadowLike, Var, View
+from ..ir.nodes import Apply, Function, Named, OpenRecord, Operand, PrivateCopy, Region, ShadowLike, Stmt, Var, View
 from ..ir.rewrite import Builder
 from ..ir.types import POINTER, Array, Scalar, Tuple, Type, is_float, is_float_array, leaves, writable
 from ..primitives import assign
 from ..rules.table import table
 from ..runtime.record import record_from_handle, record_handle
 from ..transform.adjoints import Adjoints, zero
+from ..transform.elementwise import expand_assign
 from ..transform.forward import Forward
 from ..transform.reverse import Reverse, replaced
 from .body import Body, finished
@@ -136,7 +137,8 @@ def _build(halves: Halves) -> tuple[Function, Function]:
             adj.add(y, ybars[-1], back)
         elif isinstance(y, Var) and forward.has_shadow(y):
             seeded.append(forward.shadow(y))
-            back.emit(Apply(Named(operator.iadd)), [seeded[-1], ybars[-1]], seeded[-1].type, hint="self")
+            add = Stmt(Apply(Named(operator.iadd)), (seeded[-1], ybars[-1]), (), (), primal.loc)
+            expand_assign(add, ybars[-1], back)
     sweep = Reverse(forward, body.rules, restore=True)
     sweep.region(tree, adj, back)
     gradients: list[Operand] = []
@@ -144,7 +146,7 @@ def _build(halves: Halves) -> tuple[Function, Function]:
         if is_float(p.type):
             gradients.append(adj.get(p) or zero(p.type))
         elif is_float_array(p.type):
-            gradients.append(_gradient(body.inside.get(p, p), shadows.get(p), gradient_type(p.type), back))
+            gradients.append(_gradient(body.inside.get(p, p), shadows.get(p), back))
     for shadow in [*shadows.values(), *seeded]:
         assert isinstance(shadow.type, Array)
         back.emit(Apply(Named(assign)), [shadow, zero(shadow.type.dtype)])
@@ -179,13 +181,11 @@ def _own_value(y: Operand, b: Builder) -> Operand:
     return copy if copy.type == t else b.one(View("cast"), [copy], t, "y")
 
 
-def _gradient(p: Var, shadow: Var | None, t: Type, b: Builder) -> Operand:
+def _gradient(p: Var, shadow: Var | None, b: Builder) -> Operand:
     """A gradient of its own memory: a copy of the shadow, or zeros."""
     if shadow is None:
-        return b.one(ShadowLike(owned=True), [p], t, "gradient")
-    out = b.one(ShadowLike(owned=True), [shadow], t, "gradient")
-    b.emit(Apply(Named(assign)), [out, shadow])
-    return out
+        return b.one(ShadowLike(owned=True), [p], gradient_type(p.type), "gradient")
+    return _own_value(shadow, b)
 
 
 def _owned(t: Type) -> Type:

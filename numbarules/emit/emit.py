@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba.np.arrayobj import raise_with_shape_context
 
 from .._numba import INPLACE, build_definitions, nir, numba_type, scalar_value
 from ..ir.nodes import (
@@ -54,8 +53,8 @@ from ..ir.nodes import (
     While,
 )
 from ..ir.types import BOOL, INT64, NONE, Array, NoneType, Opaque, Scalar, Tuple, Type
-from ..primitives import Empty, Failure, GlobalArray, Whole, accumulate, assign, ieee_divide, shape_mismatch
-from ..runtime.arrays import element_add, empty_container, element_get, element_set, gradient_like, private_copy, retype, shadow_like, snapshot
+from ..primitives import Empty, Failure, GlobalArray, Whole, accumulate, assign, ieee_divide
+from ..runtime.arrays import element_add, empty_container, element_get, element_set, fill, gradient_like, private_copy, retype, shadow_like, snapshot
 from ..runtime.arrays import accumulate as add_in_any_order
 from ..runtime.arrays import ieee_divide as divide
 from ..runtime.lowering import RecordLower
@@ -69,7 +68,7 @@ _BINARY = {getattr(operator, n) for n in "add sub mul truediv floordiv mod pow m
 _UNARY = {operator.neg, operator.pos, operator.invert, operator.not_}
 
 
-_INTRINSIC: dict[object, Any] = {ieee_divide: divide, shape_mismatch: raise_with_shape_context, accumulate: add_in_any_order}
+_INTRINSIC: dict[object, Any] = {ieee_divide: divide, accumulate: add_in_any_order}
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +266,8 @@ class _Emitter:
                 self.add_to(stmt)
             case Apply(Named(obj)) if obj is operator.setitem:
                 self.block.append(nir.SetItem(*map(self.use, stmt.args), self.loc))
+            case Apply(Named(obj)) if obj is assign and isinstance(stmt.args[1].type, Scalar):
+                self.temporary(self.call(fill, *map(self.use, stmt.args)), "unused")
             case Apply(Named(obj)) if obj is assign:
                 everything = self.temporary(nir.Global("Ellipsis", Ellipsis, self.loc), "all")
                 self.block.append(nir.SetItem(self.use(stmt.args[0]), everything, self.use(stmt.args[1]), self.loc))

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from numba import njit, types
-from numba.np.arrayobj import raise_with_shape_context
 from numba.np.numpy_support import as_dtype
 
 from .expansions import Arg, Implementation, expansion, float_array
@@ -114,7 +113,7 @@ def _make(ndim: int, items: tuple[str, ...], many: bool, v_ndim: int, dtype: Any
         for q in range(v_ndim):
             j = q + len(loop) - v_ndim
             wanted = f"w.shape[{q}] != 1" + (f" and w.shape[{q}] != {lengths[j]}" if j >= 0 else "")
-            lines += [f"if {wanted}:", f"    raise_with_shape_context(v.shape, {shape})"]
+            lines += [f"if {wanted}:", "    raise ValueError('cannot assign slice: the shapes do not match')"]
             positions.append(f"({loop[j]} if w.shape[{q}] != 1 else 0)" if j >= 0 else "0")
         statement = f"{element} = w[{', '.join(positions)}]"
     for depth, (name, n) in enumerate(zip(loop, lengths, strict=True)):
@@ -123,7 +122,7 @@ def _make(ndim: int, items: tuple[str, ...], many: bool, v_ndim: int, dtype: Any
     if v_ndim < 0:
         lines.append("return out")
     head = "def getitem(x, key):" if v_ndim < 0 else "def setitem(x, key, v):"
-    namespace: dict[str, Any] = {"np": np, "dtype": dtype, "common_length": common_length, "raise_with_shape_context": raise_with_shape_context}
+    namespace: dict[str, Any] = {"np": np, "dtype": dtype, "common_length": common_length}
     exec(compile("\n    ".join([head, *lines]), "<numbarules indexing>", "exec"), namespace)
     made: Implementation = namespace["getitem" if v_ndim < 0 else "setitem"]
     return made

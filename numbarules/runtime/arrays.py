@@ -170,6 +170,21 @@ def retype(array_type: Any) -> Intrinsic:
     return retyped
 
 
+@intrinsic
+def fill(typingctx: Any, array: Any, value: Any) -> Typed:
+    """Set each element of `array` to `value`. Numba's own `array[...] = value` compiles a function for its errors first, for seconds."""
+    if not isinstance(array, types.Array) or not array.mutable:
+        return None
+
+    def codegen(context: Context, builder: Builder, sig: Signature, args: Any) -> Value:
+        struct = make_array(array)(context, builder, args[0])
+        with cgutils.loop_nest(builder, _shape(context, builder, array, args[0]), i64) as indices:
+            store_item(context, builder, array, args[1], _item_pointer(context, builder, array, struct, indices))
+        return context.get_dummy_value()
+
+    return signature(types.none, array, array.dtype), codegen
+
+
 # --- elements
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from ..ir.nodes import AddTo, Alloc, Apply, Cast, Const, For, If, Load, Loc, MakeTuple, Named, Operand, Raise, Shape, Stmt, Store, Var, const
 from ..ir.rewrite import Builder
 from ..ir.types import BOOL, INT64, Array, Scalar, Tuple, Type
-from ..primitives import Failure, assign, ieee_divide, shape_mismatch
+from ..primitives import Failure, assign, ieee_divide
 
 __all__ = ["Expression", "Kernel", "expand_assign", "expand_new", "is_elementwise", "scalar_function"]
 
@@ -189,15 +189,9 @@ def _common(a: Operand, c: Operand, b: Builder) -> Operand:
     return out
 
 
-def _raise_if(bad: Operand, b: Builder, shapes: tuple[Operand, list[Operand]] | None = None) -> None:
-    """Raises where `bad` holds; `shapes`, an array and the shape it does not fit, are named in the message."""
+def _raise_if(bad: Operand, b: Builder) -> None:
+    """Raises where `bad` holds. The message names no shapes: formatting them would be seconds of compilation each."""
     fail = b.child()
-    if shapes is not None:
-        source, target = shapes
-        assert isinstance(source.type, Array)
-        own = [fail.one(Shape(i), [source], INT64, "n") for i in range(source.type.ndim)]
-        tuples = [fail.one(MakeTuple(), s, Tuple((INT64,) * len(s), None, True), "shape") for s in (own, target)]
-        fail.emit(Apply(Named(shape_mismatch)), tuples)
     fail.add(Stmt(Raise(_MISFIT), (), (), (), b.loc))
     b.add(Stmt(If(), (bad,), (), (fail.region((), None), b.child().region()), b.loc))
 
@@ -222,7 +216,7 @@ def _fit(leaf: Var, ndim: int, target: Operand, shape: list[Operand], b: Builder
             continue
         differ = b.one(Apply(Named(operator.ne)), [n, shape[axis]], BOOL, "differ")
         wide = b.one(Apply(Named(operator.ne)), [n, const(1)], BOOL, "wide")
-        _raise_if(b.one(Apply(Named(operator.and_)), [differ, wide], BOOL, "bad"), b, (leaf, shape))
+        _raise_if(b.one(Apply(Named(operator.and_)), [differ, wide], BOOL, "bad"), b)
         out.append(b.one(Cast(), [wide], INT64, "factor"))
     return out
 
