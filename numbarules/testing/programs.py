@@ -186,7 +186,7 @@ class _Generator:
 
     def statement(self) -> None:
         self.left -= 1
-        kinds: list[tuple[int, Callable[[], None]]] = [(4, self.arithmetic), (2, self.unary), (1, self.divide), (1, self.power), (1, self.extreme), (1, self.convert), (2, self.integer), (4, self.load), (5, self.store), (2, self.add_to), (2, self.view), (1, self.allocate), (1, self.exchange), (1, self.index_array), (1, self.update)]
+        kinds: list[tuple[int, Callable[[], None]]] = [(4, self.arithmetic), (2, self.unary), (1, self.divide), (1, self.power), (1, self.extreme), (1, self.convert), (2, self.integer), (4, self.load), (5, self.store), (2, self.add_to), (2, self.view), (1, self.allocate), (1, self.exchange), (1, self.index_array), (1, self.update), (2, self.reload)]
         if self.depth < 3 and self.left > 2:
             kinds += [(4, self.branch), (4, self.for_loop), (3, self.while_loop), (1, self.raising)]
         makers = [m for _, m in kinds]
@@ -262,6 +262,16 @@ class _Generator:
         self.add(first)
         self.b.emit(Store(), [k.operand, *i, self.b.one(Load(), [k.operand, *j], t)])
         self.b.emit(Store(), [k.operand, *j, first])
+
+    def reload(self) -> None:
+        """v = a[i]; a[j] = e; w = a[i]; v*w: the same element on both sides of a store that may have changed it."""
+        k = self.recent(self.arrays())
+        t, i, j = k.operand.type.dtype, self.index(k), self.index(k)
+        first = self.b.one(Load(), [k.operand, *i], t)
+        self.b.emit(Store(), [k.operand, *j, self.call(math.sin, [self.float(t)], t)])
+        second = self.b.one(Load(), [k.operand, *i], t)
+        self.add(second)
+        self.add(self.call(operator.mul, [first, second], t))
 
     def index_array(self) -> None:
         k = self.recent(self.arrays(floats=False))

@@ -1,0 +1,77 @@
+"""Every planted fault is caught by a generated program of the CI seeds: the recorded one, or the first that is found."""
+
+from __future__ import annotations
+
+import pytest
+from faults import FAULTS
+from generated import simplified
+
+from numbarules.ir.verify import IllFormedError
+from numbarules.testing.interpreter import IllFormed
+from numbarules.testing.programs import Mismatch, check_program, generate
+
+CI_SEEDS = 1000  # of tests/transform/test_generated_ir.py
+
+# The first seed that catches the fault; where the generator has changed, the search finds another one.
+SEEDS: dict[str, int] = {
+    "a load is shared past a store": 3,
+    "a store behind the loop is forgotten": 4,
+    "arrays that meet in a branch or a loop are no aliases": 2,
+    "a store's cotangent is not zeroed": 0,
+    "a load's cotangent overwrites": 0,
+    "an addition's cotangent is lost": 1,
+    "cotangents overwrite each other": 0,
+    "a difference has the sign of a sum": 0,
+    "a quotient's denominator gets nothing": 2,
+    "partial derivatives are in the wrong order": 7,
+    "a value of a branch leaves it by the other side": 1,
+    "the reverse loop is one iteration off": 1,
+    "cotangents are not carried from iteration to iteration": 1,
+    "shadows are not swapped with their buffers": 10,
+    "a growing slab is not copied": 10,
+    "the cut chooses a value that cannot be had": 1,
+    "an addition does not make its array vary": 13,
+    "branches hand nothing on": 1,
+    "an affine loop value is off by one": 3,
+    "a store is removed as dead": 0,
+    "an integer power misses its factor": 20,
+    "a load is executed again past a store": 1,
+    "a view is no alias": 22,
+    "the private copy of a written argument is omitted": 0,
+    "a store's cotangent is not handed on": 0,
+    "an addition is taken for a store": 1,
+    "a cast's contribution is dropped": 0,
+    "a cotangent is not cast to its value's precision": 3,
+    "one factor of a product gets nothing": 1,
+    "a negation is taken for a copy": 15,
+    "a side of a branch loses its cotangents": 1,
+    "the reverse loop runs forward": 11,
+    "a sum over the iterations is lost": 1,
+    "a view's shadow is an array of its own": 2,
+    "a residual is recorded at the wrong index": 2,
+    "a residual is read at the wrong index": 4,
+    "a store does not make its array vary": 0,
+    "a load does not vary with its array": 0,
+    "a value that comes back in a loop is not useful": 47,
+    "a known branch takes the other side": 8,
+}
+
+
+def catches(seed: int, fault: str) -> bool:
+    program = generate(seed)
+    try:
+        with FAULTS[fault]():
+            check_program(program, simplified)
+    except (Mismatch, IllFormed, IllFormedError, AssertionError):
+        return True
+    return False
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_fault_is_caught(fault: str) -> None:
+    first = SEEDS.get(fault, 0)
+    assert any(catches(seed, fault) for seed in (first, *range(min(CI_SEEDS, 200)))), "no generated program sees it"
+
+
+def test_there_are_enough() -> None:
+    assert len(FAULTS) >= 25
