@@ -22,7 +22,7 @@ from numba.core.ir_utils import build_definitions
 from numba.core.registry import CPUDispatcher, cpu_target
 from numba.core.sigutils import is_signature, normalize_signature
 from numba.core.target_extension import resolve_dispatcher_from_str
-from numba.core.typed_passes import AnnotateTypes, IRLegalization, NopythonTypeInference, NoPythonBackend
+from numba.core.typed_passes import AnnotateTypes, IRLegalization, NoPythonBackend, NopythonTypeInference
 from numba.core.typeinfer import register_dispatcher
 from numba.core.typing.arraydecl import get_array_index_type
 from numba.core.typing.templates import AttributeTemplate

@@ -12,8 +12,8 @@ from numba.core.imputils import impl_ret_borrowed, impl_ret_new_ref
 from numba.core.lowering import Lower
 from numba.core.typed_passes import BaseNativeLowering
 from numba.core.typing import Signature, signature
-from numba.extending import intrinsic as _numba_intrinsic
 from numba.cpython.listobj import build_list
+from numba.extending import intrinsic as _numba_intrinsic
 from numba.np.arrayobj import get_itemsize, load_item, make_array, populate_array, store_item
 
 __all__ = [

@@ -97,7 +97,7 @@ PROGRAMS = [constant_arguments, dynamic_arguments, asserts_in_callee, divides, o
 
 
 def error_of(f: Callable[..., Any], *args: Any) -> tuple[type[BaseException], tuple[Any, ...]]:
-    with pytest.raises(Exception) as caught:  # noqa: PT011
+    with pytest.raises(Exception) as caught:
         f(*args)
     return type(caught.value), caught.value.args
 

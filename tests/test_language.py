@@ -230,7 +230,7 @@ def scalars(x, a, b, n):
     s += a if a < b else b * b
     s += (a and b) + (0.0 or b) * a
     s += a**3 + a**n + 2.0**b + a**b + a**0.5 + a**-2
-    if not a > b or n == 3 and b > 0:
+    if not a > b or (n == 3 and b > 0):
         s *= a
     return s + round(a, 1) + bool(n) * a - (+b)
 

@@ -10,7 +10,30 @@ from numba import prange
 
 from .._numba import INPLACE, TypedIR, index_result, nir, our_type, types
 from ..errors import UnsupportedError, message
-from ..ir.nodes import UNDEFINED, Alloc, Apply, Attribute, Cast, Const, If, Item, Load, Loc, MakeTuple, Method, Named, Operand, Raise, Raw, Shape, Stmt, Store, Var, View, const
+from ..ir.nodes import (
+    UNDEFINED,
+    Alloc,
+    Apply,
+    Attribute,
+    Cast,
+    Const,
+    If,
+    Item,
+    Load,
+    Loc,
+    MakeTuple,
+    Method,
+    Named,
+    Operand,
+    Raise,
+    Raw,
+    Shape,
+    Stmt,
+    Store,
+    Var,
+    View,
+    const,
+)
 from ..ir.rewrite import Builder
 from ..ir.types import BOOL, INT64, NONE, Array, NoneType, Opaque, Scalar, Tuple, Type, is_integer
 from ..primitives import Empty, GlobalArray, assign
@@ -360,7 +383,7 @@ class Expressions:
         if isinstance(lhs, Var | Const) and isinstance(lhs.type, Array):
             self.b.emit(Apply(Named(expr.fn)), [lhs, self.operand(self.env[expr.rhs.name])], our_type(self.typed.typemap[target]), hint="self")
             return lhs
-        fn = INPLACE[expr.fn] if isinstance(lhs, Var | Const) and isinstance(lhs.type, Scalar) or isinstance(lhs, Aggregate) else expr.fn
+        fn = INPLACE[expr.fn] if (isinstance(lhs, Var | Const) and isinstance(lhs.type, Scalar)) or isinstance(lhs, Aggregate) else expr.fn
         if isinstance(lhs, Aggregate):
             rhs = self.force(self.env[expr.rhs.name])
             t = self.type_of(target)
@@ -460,7 +483,7 @@ class Expressions:
             else:
                 basic.append(whole)
                 key.append(item)
-        if not all(i is whole or isinstance(i, SliceValue) and all(isinstance(p, Const) and p.value is None for p in (i.start, i.stop, i.step)) for i in basic):
+        if not all(i is whole or (isinstance(i, SliceValue) and all(isinstance(p, Const) and p.value is None for p in (i.start, i.stop, i.step))) for i in basic):
             found = self.basic_index(array.type, Aggregate(Tuple(()), tuple(basic)))
             assert found is not None
             letters, operands = found
@@ -642,7 +665,7 @@ class Expressions:
         return array
 
     def _display(self, value: Value) -> bool:
-        return isinstance(value, Aggregate) or isinstance(value, ListLiteral) and value.made is None or isinstance(value, Var | Const) and isinstance(value.type, Scalar)
+        return isinstance(value, Aggregate) or (isinstance(value, ListLiteral) and value.made is None) or (isinstance(value, Var | Const) and isinstance(value.type, Scalar))
 
     def display(self, value: Value, t: Array) -> Value | None:
         """`np.array` of nested displays of scalars."""

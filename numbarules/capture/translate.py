@@ -8,7 +8,26 @@ from typing import Any
 from numba import njit
 
 from .._numba import TypedIR, nir, our_type, types
-from ..ir.nodes import UNDEFINED, Apply, Cast, Const, For, Function, If, Item, Loc, MakeTuple, Named, Operand, Raise, Region, Stmt, Var, While, const
+from ..ir.nodes import (
+    UNDEFINED,
+    Apply,
+    Cast,
+    Const,
+    For,
+    Function,
+    If,
+    Item,
+    Loc,
+    MakeTuple,
+    Named,
+    Operand,
+    Raise,
+    Region,
+    Stmt,
+    Var,
+    While,
+    const,
+)
 from ..ir.rewrite import Builder, Names
 from ..ir.types import BOOL, INT64, NONE, Array, Opaque, Tuple, Type
 from ..primitives import Whole
@@ -16,7 +35,7 @@ from .expressions import Expressions
 from .graph import RETURNED, Copy, blocks_of, tries
 from .liveness import Liveness, assigned
 from .structure import ControlTest, IfNode, LoopNode, SetControl, Tree, structure
-from .values import Aggregate, Iterator, Pending, RangeValue, Value, leaves_of, rebuild, same_shape, undefined
+from .values import Aggregate, Iterator, Pending, Value, leaves_of, rebuild, same_shape, undefined
 
 __all__ = ["translate"]
 
@@ -148,7 +167,7 @@ class _Translator(Expressions):
         if isinstance(t, Opaque) and isinstance(t.payload, types.NumpyFlatType) and isinstance(value, Var) and isinstance(value.type, Array):
             return value  # a flat view stands for itself
         if isinstance(value, Var | Const) and value.type != t and t != NONE:
-            if self.constant_type(t) is not None or isinstance(value, Const) and value.value is UNDEFINED:
+            if self.constant_type(t) is not None or (isinstance(value, Const) and value.value is UNDEFINED):
                 return value
             return self.b.one(Cast(), [value], t, hint)
         return value

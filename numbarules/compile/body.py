@@ -100,7 +100,7 @@ class Body:
 
     def inline(self, stmt: Stmt, b: Builder) -> Any:
         """What stands in for an active call."""
-        if not self.is_active(stmt) or effects(stmt).fresh and not any(map(self.activity, stmt.args)):
+        if not self.is_active(stmt) or (effects(stmt).fresh and not any(map(self.activity, stmt.args))):
             return None
         entry = self.rules.entry(stmt)
         if entry is not None and entry.kind in ("scalar", "non_differentiable"):

@@ -15,8 +15,8 @@ from ..transform.adjoints import Adjoints, zero
 from ..transform.forward import Forward
 from ..transform.reverse import Reverse
 from .body import Body, finished
-from .isolation import isolate
 from .capture import capture
+from .isolation import isolate
 
 __all__ = ["Request", "gradient_function", "gradient_type"]
 
@@ -159,7 +159,7 @@ class _Gradient:
                 if isinstance(t, Tuple):
                     for item in t.items:
                         leaf(item)
-                elif isinstance(t, NoneType) or isinstance(t, Opaque) and t.constant:
+                elif isinstance(t, NoneType) or (isinstance(t, Opaque) and t.constant):
                     found.append(Const(NONE, None))
                 else:
                     p = next(params)

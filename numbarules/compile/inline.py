@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from .._numba import Dispatcher, NumbaError, numba_type, types
-from ..errors import UnsupportedError
 from ..analysis.activity import carries_derivative
+from ..errors import UnsupportedError
 from ..ir.nodes import Apply, Attribute, Function, Loc, Method, Named, Operand, Region, Stmt, walk
 from ..ir.types import Array, NoneType, Opaque, Scalar
 from ..library.expansions import lookup_expansion
@@ -85,7 +85,7 @@ class Inliner:
                         found = None
                     if found is not None:
                         total = self.total(inner, found[0], (*above, f))
-                        n += total if total <= LIMIT or math.isinf(total) and inner in (*above, f) else 1
+                        n += total if total <= LIMIT or (math.isinf(total) and inner in (*above, f)) else 1
             self._totals[key] = n
         return self._totals[key]
 

@@ -19,7 +19,7 @@ from ..primitives import Empty, GlobalArray, Whole
 from ..rules.table import Entry, table
 from .capture import capture
 
-__all__ = ["container", "ScalarPartial", "TableRules", "argument_type", "describe"]
+__all__ = ["ScalarPartial", "TableRules", "argument_type", "container", "describe"]
 
 
 @dataclass(frozen=True, slots=True)

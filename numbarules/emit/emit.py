@@ -54,13 +54,24 @@ from ..ir.nodes import (
 )
 from ..ir.types import BOOL, INT64, NONE, Array, NoneType, Opaque, Scalar, Tuple, Type
 from ..primitives import Empty, Failure, GlobalArray, Whole, accumulate, assign, ieee_divide
-from ..runtime.arrays import element_add, empty_container, element_get, element_set, fill, gradient_like, private_copy, retype, shadow_like, snapshot
 from ..runtime.arrays import accumulate as add_in_any_order
+from ..runtime.arrays import (
+    element_add,
+    element_get,
+    element_set,
+    empty_container,
+    fill,
+    gradient_like,
+    private_copy,
+    retype,
+    shadow_like,
+    snapshot,
+)
 from ..runtime.arrays import ieee_divide as divide
 from ..runtime.lowering import RecordLower
+from ..runtime.record import record_extend, record_get, record_offset, record_open, record_put, record_retain, record_slab
 from ..runtime.scopes import element_add_in, element_get_in, element_set_in, record_get_in, record_put_in
 from .scopes import Scopes
-from ..runtime.record import record_extend, record_get, record_offset, record_open, record_put, record_retain, record_slab
 
 __all__ = ["Generated", "emit"]
 

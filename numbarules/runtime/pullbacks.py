@@ -6,7 +6,19 @@ from typing import Any
 
 from llvmlite import ir
 
-from numbarules._numba_lowering import Builder, Context, Intrinsic, Signature, Typed, Value, cgutils, impl_ret_new_ref, intrinsic, signature, types
+from numbarules._numba_lowering import (
+    Builder,
+    Context,
+    Intrinsic,
+    Signature,
+    Typed,
+    Value,
+    cgutils,
+    impl_ret_new_ref,
+    intrinsic,
+    signature,
+    types,
+)
 from numbarules.runtime.arena import close
 
 __all__ = ["frame_of", "own_record"]

@@ -14,7 +14,22 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from numbarules._numba_lowering import Builder, Context, Intrinsic, Signature, Typed, Value, cgutils, impl_ret_borrowed, intrinsic, load_item, make_array, signature, store_item, types
+from numbarules._numba_lowering import (
+    Builder,
+    Context,
+    Intrinsic,
+    Signature,
+    Typed,
+    Value,
+    cgutils,
+    impl_ret_borrowed,
+    intrinsic,
+    load_item,
+    make_array,
+    signature,
+    store_item,
+    types,
+)
 
 __all__ = ["Access", "element_add_in", "element_get_in", "element_set_in", "record_get_in", "record_put_in"]
 

@@ -10,9 +10,27 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.nodes import AddTo, Alloc, Apply, Cast, Const, For, If, Load, Loc, MakeTuple, Named, Operand, Raise, Shape, Stmt, Store, Var, const
+from ..ir.nodes import (
+    AddTo,
+    Alloc,
+    Apply,
+    Cast,
+    Const,
+    For,
+    If,
+    Load,
+    Loc,
+    Named,
+    Operand,
+    Raise,
+    Shape,
+    Stmt,
+    Store,
+    Var,
+    const,
+)
 from ..ir.rewrite import Builder
-from ..ir.types import BOOL, INT64, Array, Scalar, Tuple, Type
+from ..ir.types import BOOL, INT64, Array, Scalar, Type
 from ..primitives import Failure, assign, ieee_divide
 
 __all__ = ["Expression", "Kernel", "expand_assign", "expand_new", "is_elementwise", "scalar_function"]
@@ -82,7 +100,7 @@ def is_elementwise(stmt: Stmt, kernel: Kernel | None) -> bool:
         return False
     if isinstance(obj, np.ufunc):
         return obj.nout == 1 and len(stmt.args) == obj.nin
-    return _known(obj) or kernel is not None and kernel.result == result.dtype
+    return _known(obj) or (kernel is not None and kernel.result == result.dtype)
 
 
 def _known(obj: object) -> bool:
@@ -223,7 +241,7 @@ def _fit(leaf: Var, ndim: int, target: Operand, shape: list[Operand], b: Builder
 
 def _evaluate(e: Expression | Operand, index: list[Operand], places: dict[Var, list[Operand | None]], b: Builder) -> Operand:
     """The element of an expression at an index."""
-    if isinstance(e, Const) or isinstance(e, Var) and not isinstance(e.type, Array):
+    if isinstance(e, Const) or (isinstance(e, Var) and not isinstance(e.type, Array)):
         return e
     if isinstance(e, Var):
         assert isinstance(e.type, Array)

@@ -7,7 +7,27 @@ from typing import Protocol
 
 from ..analysis.alias import holds_memory
 from ..analysis.effects import effects
-from ..ir.nodes import AddTo, Alloc, Apply, Attribute, Call, Cast, For, If, Load, Method, Operand, Raise, Region, Rule, Shape, Stmt, Store, View, While
+from ..ir.nodes import (
+    AddTo,
+    Alloc,
+    Apply,
+    Attribute,
+    Call,
+    Cast,
+    For,
+    If,
+    Load,
+    Method,
+    Operand,
+    Raise,
+    Region,
+    Rule,
+    Shape,
+    Stmt,
+    Store,
+    View,
+    While,
+)
 from ..ir.types import is_float, is_float_array
 
 __all__ = ["fence"]
@@ -37,7 +57,7 @@ def allowed(stmt: Stmt, active: Callable[[Operand], bool]) -> bool:
         case Load() | Store() | AddTo() | View() | Cast() | Call():
             return of_floats(stmt, active)
         case Apply(callee) if len(stmt.results) == 1 and is_float(stmt.results[0].type) and all(not holds_memory(a.type) for a in stmt.args):
-            return not any(map(active, stmt.args)) or of_floats(stmt, active) and not isinstance(callee, Method | Attribute)
+            return not any(map(active, stmt.args)) or (of_floats(stmt, active) and not isinstance(callee, Method | Attribute))
     e = effects(stmt)
     if e.fresh and not any(map(active, stmt.args)):
         return True

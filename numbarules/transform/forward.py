@@ -7,8 +7,26 @@ from typing import Protocol
 from ..analysis.activity import Activity
 from ..analysis.alias import aliases_of, holds_memory
 from ..errors import RuleError, message
-from ..analysis.alias import holds_memory
-from ..ir.nodes import UNDEFINED, Alloc, Apply, Call, Cast, Const, For, If, Invoke, Operand, PrivateCopy, Region, Rule, ShadowLike, Stmt, Var, View, While
+from ..ir.nodes import (
+    UNDEFINED,
+    Alloc,
+    Apply,
+    Call,
+    Cast,
+    Const,
+    For,
+    If,
+    Invoke,
+    Operand,
+    PrivateCopy,
+    Region,
+    Rule,
+    ShadowLike,
+    Stmt,
+    Var,
+    View,
+    While,
+)
 from ..ir.rewrite import Names, substitute
 from ..ir.types import POINTER, Array, Type, writable
 from .tree import Node, Tree

@@ -195,7 +195,7 @@ def _branch_sum(region: Region, p: Var, i: int) -> bool:
     others = sum(1 for k, z in enumerate(region.yields) if k != i and z is p)
     if others:
         return False
-    return y is p and p not in inner or _is_sum(Region((p,), region.body, (y,)), p, y, inner)
+    return (y is p and p not in inner) or _is_sum(Region((p,), region.body, (y,)), p, y, inner)
 
 
 def _known_before(tree: Tree, node: Node) -> set[Var]:

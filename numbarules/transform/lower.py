@@ -11,14 +11,13 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
-
 from ..analysis.effects import effects
 from ..ir.nodes import Apply, Const, Function, Item, MakeTuple, Method, Named, Operand, Region, Rule, Stmt, Var
 from ..ir.rewrite import Builder, Names, substitute
 from ..ir.types import Array, NoneType, Opaque, Scalar, Tuple, Type
 from ..primitives import assign
-from .shaping import reshape_moves
 from .elementwise import Expression, Kernel, expand_assign, expand_new, is_elementwise, scalar_function
+from .shaping import reshape_moves
 
 __all__ = ["Lowering", "inline_call", "lower"]
 
@@ -63,7 +62,7 @@ class _Lower:
                 pending[stmt.result] = (stmt, self.expression(stmt, pending, uses, kernel))
                 continue
             e = effects(stmt)
-            if stmt.regions or e.writes or e.opaque or e.may_raise and stmt.regions:
+            if stmt.regions or e.writes or e.opaque or (e.may_raise and stmt.regions):
                 keep = self.consumed(stmt, pending)
                 self.flush(pending, b, keep)
             else:

@@ -11,7 +11,30 @@ from typing import Any
 
 from ..analysis.alias import Aliases, aliases_of, holds_memory
 from ..analysis.effects import effects
-from ..ir.nodes import UNDEFINED, AddTo, Apply, Cast, Const, For, Get, If, Item, Load, Named, Offset, Operand, Region, Shape, Stmt, Store, Var, View, While, const, walk
+from ..ir.nodes import (
+    UNDEFINED,
+    AddTo,
+    Apply,
+    Cast,
+    Const,
+    For,
+    Get,
+    If,
+    Item,
+    Load,
+    Named,
+    Offset,
+    Operand,
+    Region,
+    Shape,
+    Stmt,
+    Store,
+    Var,
+    View,
+    While,
+    const,
+    walk,
+)
 from ..ir.rewrite import Builder, Names, free_vars
 from ..ir.types import BOOL, Array, Scalar, is_float
 from ..primitives import accumulate

@@ -78,7 +78,7 @@ def repeatable(node: Node, stable: Callable[[Stmt], bool]) -> bool:
             and all(t.yields is not None for t in node.trees)
             and all(not isinstance(n.op, For | While | If) and not n.before and not n.after and repeatable(n, stable) for n in inner)
         )
-    if node.trees or isinstance(node.op, View) and node.op.kind == "reshape":
+    if node.trees or (isinstance(node.op, View) and node.op.kind == "reshape"):
         return False
     stmt = Stmt(node.op, tuple(node.args), tuple(node.results))
     return is_cheap(stmt) and not effects(stmt).writes

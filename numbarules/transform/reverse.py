@@ -7,8 +7,32 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from ..analysis.alias import holds_memory
-from ..analysis.effects import effects
-from ..ir.nodes import AddTo, Alloc, Apply, Cast, Const, Extend, For, Function, Get, If, Invoke, Load, Named, Operand, Put, Raise, Region, Retain, Rule, ShadowLike, Shape, Slab, Stmt, Store, Var, View, While, const
+from ..ir.nodes import (
+    AddTo,
+    Apply,
+    Cast,
+    Const,
+    Extend,
+    For,
+    Function,
+    Get,
+    If,
+    Invoke,
+    Load,
+    Named,
+    Operand,
+    Put,
+    Region,
+    Retain,
+    Rule,
+    ShadowLike,
+    Slab,
+    Stmt,
+    Store,
+    Var,
+    While,
+    const,
+)
 from ..ir.rewrite import Builder, free_vars, substitute
 from ..ir.types import BOOL, INT64, POINTER, Array, Pointer, is_float
 from ..primitives import assign
@@ -17,8 +41,8 @@ from .arithmetic import ARITHMETIC, integer_power, mul
 from .forward import Forward
 from .fusion import fuse
 from .order import iterations_commute
-from .snapshots import Snapshots
 from .residuals import Plan, forgiving, plan_residuals, recompute
+from .snapshots import Snapshots
 from .splice import splice
 from .tree import Node, Tree
 

@@ -6,7 +6,20 @@ import random
 
 import pytest
 
-from numbarules.capture.structure import Block, Branch, ControlTest, IfNode, Irreducible, Jump, LoopNode, Return, SetControl, Stop, Tree, structure
+from numbarules.capture.structure import (
+    Block,
+    Branch,
+    ControlTest,
+    IfNode,
+    Irreducible,
+    Jump,
+    LoopNode,
+    Return,
+    SetControl,
+    Stop,
+    Tree,
+    structure,
+)
 
 STEPS = 300
 

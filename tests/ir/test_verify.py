@@ -6,7 +6,26 @@ import operator
 
 import pytest
 
-from numbarules.ir.nodes import UNDEFINED, Apply, Cast, Const, For, If, Load, Named, Raise, Region, Shape, Slab, Stmt, Store, Var, View, While, const
+from numbarules.ir.nodes import (
+    UNDEFINED,
+    Apply,
+    Cast,
+    Const,
+    For,
+    If,
+    Load,
+    Named,
+    Raise,
+    Region,
+    Shape,
+    Slab,
+    Stmt,
+    Store,
+    Var,
+    View,
+    While,
+    const,
+)
 from numbarules.ir.types import BOOL, FLOAT32, FLOAT64, INT64, NONE, POINTER, Array
 from numbarules.ir.verify import IllFormedError, verify
 from numbarules.primitives import Failure
