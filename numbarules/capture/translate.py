@@ -274,7 +274,7 @@ class _Translator(Expressions):
         for name in names:
             value = self.env.get(name)
             if value is None:
-                t = BOOL if name == node.again else INT64 if name.startswith("$") and name not in self.typed.typemap else None
+                t = BOOL if name == node.again else INT64 if name.startswith("$") and name.removesuffix("~") not in self.typed.typemap else None
                 if t is None:
                     numba_t = self.typed.return_type if name == RETURNED else self.typed.typemap[name.removesuffix("~")]
                     t = our_type(numba_t)
