@@ -79,13 +79,20 @@ def convert(rule: Callable[..., Any], args: tuple[Any, ...], options: Mapping[st
     said = [r for r in returns if r.closure is None]
     pairs = [r for r in returns if r.closure is not None]
     if not returns:
-        body.refuse("never returns", "a rule returns `value, pullback`, or says `return None` to opt out", line=rule.__code__.co_firstlineno)
+        body.refuse(
+            "never returns", "a rule returns `value, pullback`, or says `return None` to opt out", line=rule.__code__.co_firstlineno
+        )
     if said and pairs:
         body.unstable(said[0], pairs[0])
     if said:
         explicit = _explicit_none(rule)
         if explicit is not None and not any(r.line in explicit for r in said):
-            body.refuse("ends without a return", "opting out is said: at least one explicit `return None` is reached", line=said[-1].line, instead="write `return None` where the rule opts out, and return the value and the pullback elsewhere")
+            body.refuse(
+                "ends without a return",
+                "opting out is said: at least one explicit `return None` is reached",
+                line=said[-1].line,
+                instead="write `return None` where the rule opts out, and return the value and the pullback elsewhere",
+            )
         return OptedOut(said[0].line)
     first = pairs[0]
     for other in pairs[1:]:
@@ -107,7 +114,9 @@ def convert(rule: Callable[..., Any], args: tuple[Any, ...], options: Mapping[st
         ) from e
     result = typed.return_type
     if not isinstance(result, types.BaseTuple) or len(result) != 2:
-        body.refuse("returns different types on different paths", "a rule returns one value and one pullback", found=str(result), line=first.line)
+        body.refuse(
+            "returns different types on different paths", "a rule returns one value and one pullback", found=str(result), line=first.line
+        )
     captured = tuple(types.unliteral(t) for t in result[1])
     code = made.__code__
     return Pair(typed, Pullback(made, _title(rule), code.co_argcount, captured))
@@ -160,7 +169,14 @@ class _Body:
 
     def refuse(self, what: str, contract: str, line: int | None = None, found: str = "", instead: str = "") -> NoReturn:
         raise RuleError(
-            message(f"the rule {self.rule} {what}", filename=self.ir.loc.filename, line=line or self.ir.loc.line, contract=contract, found=found, instead=instead)
+            message(
+                f"the rule {self.rule} {what}",
+                filename=self.ir.loc.filename,
+                line=line or self.ir.loc.line,
+                contract=contract,
+                found=found,
+                instead=instead,
+            )
         )
 
     def unstable(self, a: _Return, b: _Return) -> NoReturn:
@@ -248,7 +264,11 @@ class _Body:
             pattern = self.value_of(expr.args[1])
             t = self.type_of(expr.args[0])
             if t is None or pattern is _UNKNOWN:
-                self.refuse("asks `is_a` of something that has no type yet", "`is_a(x, pattern)` is decided for the rule's arguments and their items, with a pattern written outside the rule", line=expr.loc.line)
+                self.refuse(
+                    "asks `is_a` of something that has no type yet",
+                    "`is_a(x, pattern)` is decided for the rule's arguments and their items, with a pattern written outside the rule",
+                    line=expr.loc.line,
+                )
             return matches(as_pattern(pattern), t)
         if callee is bool and len(expr.args) == 1:
             inner = self.value_of(expr.args[0])
@@ -285,7 +305,11 @@ class _Body:
         while True:
             for block in self.blocks.values():
                 end = block.body[-1]
-                if isinstance(end, nir.Branch) and (known := self.value_of(end.cond)) is not _UNKNOWN and isinstance(known, int | type(None)):
+                if (
+                    isinstance(end, nir.Branch)
+                    and (known := self.value_of(end.cond)) is not _UNKNOWN
+                    and isinstance(known, int | type(None))
+                ):
                     block.body[-1] = nir.Jump(end.truebr if known else end.falsebr, end.loc)
                     break
             else:
@@ -340,7 +364,12 @@ class _Body:
             return _Return(line, function.__code__, value, function)
         if isinstance(made, nir.Expr) and made.op == "build_tuple":
             self.refuse("returns a tuple of pullbacks", contract, line=line)
-        self.refuse("returns a pullback that is not one function", contract, line=line, instead="define the pullback with `def` in the rule, once, and return it by its name")
+        self.refuse(
+            "returns a pullback that is not one function",
+            contract,
+            line=line,
+            instead="define the pullback with `def` in the rule, once, and return it by its name",
+        )
 
     def separate(self, pairs: list[_Return]) -> Callable[..., Any]:
         """Puts the captured values in the place of the closure; returns the pullback, its cells marked or filled."""
@@ -356,7 +385,12 @@ class _Body:
         for name, item in zip(code.co_freevars, items, strict=True):
             definition = self.definition(item.name)
             if isinstance(definition, nir.Expr) and definition.op == "make_function":
-                self.refuse(f"has a pullback that captures the function `{name}`", "a pullback captures values; a function that it calls stands outside the rule", line=made.loc.line, instead=f"move `{name}` out of the rule, with what it needs as parameters")
+                self.refuse(
+                    f"has a pullback that captures the function `{name}`",
+                    "a pullback captures values; a function that it calls stands outside the rule",
+                    line=made.loc.line,
+                    instead=f"move `{name}` out of the rule, with what it needs as parameters",
+                )
             if isinstance(definition, nir.FreeVar | nir.Global | nir.Const):
                 cells.append(CellType(definition.value))
             else:
@@ -370,15 +404,29 @@ class _Body:
     def check_pullback(self, code: CodeType, defaults: Any, keyword_defaults: Any) -> None:
         where = code.co_firstlineno
         if defaults or keyword_defaults or code.co_kwonlyargcount:
-            self.refuse(f"has a pullback `{code.co_name}` with default or keyword-only arguments", "a pullback's parameters are the cotangent, and the shadows of the arguments if it adds into them", line=where)
+            self.refuse(
+                f"has a pullback `{code.co_name}` with default or keyword-only arguments",
+                "a pullback's parameters are the cotangent, and the shadows of the arguments if it adds into them",
+                line=where,
+            )
         if code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS | inspect.CO_GENERATOR):
-            self.refuse(f"has a pullback `{code.co_name}` with `*` parameters or `yield`", "a pullback's parameters are named one by one", line=where)
+            self.refuse(
+                f"has a pullback `{code.co_name}` with `*` parameters or `yield`",
+                "a pullback's parameters are named one by one",
+                line=where,
+            )
         if code.co_argcount < 1:
-            self.refuse(f"has a pullback `{code.co_name}` without parameters", "the first parameter of a pullback is the cotangent of the value", line=where)
+            self.refuse(
+                f"has a pullback `{code.co_name}` without parameters",
+                "the first parameter of a pullback is the cotangent of the value",
+                line=where,
+            )
 
     def check_kept(self, name: str, item: Any, made: Any) -> None:
         """Refuses a captured variable that is assigned again once the closure is made: it would be captured at its old value."""
-        home, place = next((label, i) for label, b in self.blocks.items() for i, s in enumerate(b.body) if isinstance(s, nir.Assign) and s.value is made)
+        home, place = next(
+            (label, i) for label, b in self.blocks.items() for i, s in enumerate(b.body) if isinstance(s, nir.Assign) and s.value is made
+        )
         later: set[int] = set()
         todo = list(self.blocks[home].body[-1].get_targets())
         while todo:
@@ -388,9 +436,14 @@ class _Body:
                 todo += self.blocks[label].body[-1].get_targets()
         for label, block in self.blocks.items():
             for i, stmt in enumerate(block.body):
-                again = isinstance(stmt, nir.Assign) and stmt.target.name == item.name and (label in later or label == home and i > place)
+                again = isinstance(stmt, nir.Assign) and stmt.target.name == item.name and (label in later or (label == home and i > place))
                 if again:
-                    self.refuse(f"assigns `{name}` again after its pullback is made", "what a pullback captures keeps its value", line=stmt.loc.line, instead="give the new value a name of its own")
+                    self.refuse(
+                        f"assigns `{name}` again after its pullback is made",
+                        "what a pullback captures keeps its value",
+                        line=stmt.loc.line,
+                        instead="give the new value a name of its own",
+                    )
 
     def without_captures(self, pairs: list[_Return], function: Any) -> Callable[..., Any]:
         if any(c.cell_contents is _CAPTURED for c in function.__closure__ or ()):
@@ -415,7 +468,11 @@ class _Body:
         """Removes the making of the closure; refuses any other use of it."""
         names = {s.target.name for s in self.statements() if isinstance(s, nir.Assign) and s.value is made}
         while True:  # copies of it
-            more = {s.target.name for s in self.statements() if isinstance(s, nir.Assign) and isinstance(s.value, nir.Var) and s.value.name in names} - names
+            more = {
+                s.target.name
+                for s in self.statements()
+                if isinstance(s, nir.Assign) and isinstance(s.value, nir.Var) and s.value.name in names
+            } - names
             if not more:
                 break
             names |= more
@@ -426,7 +483,11 @@ class _Body:
                 if isinstance(stmt, nir.Assign) and stmt.target.name in dropped:
                     continue
                 if any(v.name in names for v in stmt.list_vars()):
-                    self.refuse("uses its pullback in another way than to return it", "the pullback is returned, once on each path", line=stmt.loc.line)
+                    self.refuse(
+                        "uses its pullback in another way than to return it",
+                        "the pullback is returned, once on each path",
+                        line=stmt.loc.line,
+                    )
                 body.append(stmt)
             block.body = body
 
@@ -476,7 +537,9 @@ def _explicit_none(rule: Callable[..., Any]) -> set[int] | None:
 
     def visit(node: ast.AST, top: bool) -> None:
         for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.Return) and (child.value is None or any(isinstance(n, ast.Constant) and n.value is None for n in ast.walk(child.value))):
+            if isinstance(child, ast.Return) and (
+                child.value is None or any(isinstance(n, ast.Constant) and n.value is None for n in ast.walk(child.value))
+            ):
                 out.update(range(start + child.lineno - 1, start + (child.end_lineno or child.lineno)))
             if not isinstance(child, ast.FunctionDef | ast.Lambda | ast.ClassDef) or top:
                 visit(child, False)

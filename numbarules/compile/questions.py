@@ -12,7 +12,7 @@ __all__ = ["no_rrule"]
 
 
 def no_rrule(function: Any, *argument_types: Any) -> bool:
-    """True where a call at these Numba types would be differentiated through: it has no entry, or is opted out, by the table or by its rule.
+    """True where a call at these Numba types would be differentiated through: without an entry, or opted out, by entry or by its rule.
 
     Raises RuleError where the rule is wrong at these types, AmbiguousRuleError where two rules match.
     """

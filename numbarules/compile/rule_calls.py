@@ -63,7 +63,9 @@ class RuleCalls:
     def separate(self, stmt: Stmt, b: Builder) -> bool:
         """`np.dot(a, b, out)` and `np.add(a, b, out)` as a new array and an assignment."""
         match stmt:
-            case Stmt(op=Apply(Named(np.ufunc(nin=n, nout=1) as ufunc), ()), args=args) if len(args) == n + 1 and isinstance(args[n].type, Array) and all(_carries(a.type) for a in args):
+            case Stmt(op=Apply(Named(np.ufunc(nin=n, nout=1) as ufunc), ()), args=args) if (
+                len(args) == n + 1 and isinstance(args[n].type, Array) and all(_carries(a.type) for a in args)
+            ):
                 inputs = [a.type.dtype.kind if isinstance(a.type, Array) else a.type.kind for a in args[:n]]  # type: ignore[union-attr]
                 ndim = max(getattr(a.type, "ndim", 0) for a in args[:n])
                 if ndim == 0:
@@ -85,7 +87,13 @@ class RuleCalls:
         """Puts a `Rule` in the place of a call whose entry is a rule that does not opt out."""
         call = self.rules.call(stmt)
         entry = self.rules.entry(stmt)
-        if call is None or entry is None or entry.kind != "rule" or len(stmt.results) != 1 or not any(_carries_any(a.type) for a in call.args):
+        if (
+            call is None
+            or entry is None
+            or entry.kind != "rule"
+            or len(stmt.results) != 1
+            or not any(_carries_any(a.type) for a in call.args)
+        ):
             return False
         rule = entry.payload
         bound = _Bound.of(rule, call.args)
@@ -101,7 +109,9 @@ class RuleCalls:
             found = iter(results)
         else:
             results = [result]
-        pullback = _Half(_name(entry), entry, said, tuple(a.type for _, a in bound.operands), bound.slots, result.type, kept.captured, dict(self.options))
+        pullback = _Half(
+            _name(entry), entry, said, tuple(a.type for _, a in bound.operands), bound.slots, result.type, kept.captured, dict(self.options)
+        )
         region = substitute(Region(value.region.params, value.region.body, (*kept.values, *kept.residuals)), {}, self.names)
         b.add(Stmt(Rule(pullback.name, pullback), tuple(args), tuple(results), (region,), stmt.loc))
         if isinstance(result.type, Tuple):
@@ -152,7 +162,9 @@ class _Bound:
         variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
         names = [p.name for p in parameters[: len(args)]]
         names += [parameters[-1].name] * (len(args) - len(names))
-        return _Bound(bound_types(rule, [argument_type(a) for a in args]), tuple(zip(names, args, strict=True)), 0 if variadic else len(parameters))
+        return _Bound(
+            bound_types(rule, [argument_type(a) for a in args]), tuple(zip(names, args, strict=True)), 0 if variadic else len(parameters)
+        )
 
 
 def bound_types(rule: Callable[..., Any], given: list[Any]) -> tuple[Any, ...]:
@@ -192,7 +204,13 @@ class _Answer:
         """The value has the primal's type: downstream code was typed with it."""
         same = [_castable(a, b) for a, b in zip(leaves(y), leaves(wanted), strict=False)]
         if len(list(leaves(y))) != len(list(leaves(wanted))) or isinstance(y, Tuple) != isinstance(wanted, Tuple) or not all(same):
-            _refuse(self.entry, "returns a value of another type than the call", "the value has the dtype, dimensions and layout of the call's own result", found=f"a value of type {y}, and the call returns {wanted}", stmt=self.stmt)
+            _refuse(
+                self.entry,
+                "returns a value of another type than the call",
+                "the value has the dtype, dimensions and layout of the call's own result",
+                found=f"a value of type {y}, and the call returns {wanted}",
+                stmt=self.stmt,
+            )
 
 
 def _castable(a: Type, b: Type) -> bool:
@@ -205,7 +223,16 @@ def _castable(a: Type, b: Type) -> bool:
 
 def _refuse(entry: Entry, what: str, contract: str, found: str = "", stmt: Stmt | None = None, instead: str = "") -> NoReturn:
     where = f" (called at {stmt.loc})" if stmt is not None and stmt.loc is not None else ""
-    raise RuleError(message(f"{_name(entry)} {what}{where}", filename=entry.origin.filename, line=entry.origin.line, contract=contract, found=found, instead=instead))
+    raise RuleError(
+        message(
+            f"{_name(entry)} {what}{where}",
+            filename=entry.origin.filename,
+            line=entry.origin.line,
+            contract=contract,
+            found=found,
+            instead=instead,
+        )
+    )
 
 
 # ---------------------------------------------------------------------------------------------- the pullback half
@@ -273,7 +300,10 @@ class _Half:
         ) from failure
 
     def check_reads(self, function: Function, shadows: int) -> None:
-        """Refuses a pullback that writes into its cotangent, which is the shadow of the value. (A read-only type would say so to Numba, and have it compile everything again.)"""
+        """Refuses a pullback that writes into its cotangent, which is the shadow of the value.
+
+        A read-only array type would say so to Numba, and have it compile what the pullback calls once more.
+        """
         aliases = aliases_of(function.region)
         ybars = function.region.params[: len(function.region.params) - len(self.captured) - shadows]
         theirs = {aliases.of(p) for p in ybars if holds_memory(p.type)}
@@ -306,7 +336,12 @@ class _Half:
         """The types of the shadows that the pullback is handed, one an argument, and the leaves that they belong to."""
         code = self.pair.pullback.function.__code__
         if self.slots == 0 or self.pair.pullback.parameters != 1 + self.slots:
-            _refuse(self.entry, f"has a pullback `{code.co_name}` with {self.pair.pullback.parameters} parameters", "a pullback takes the cotangent alone, or the cotangent and the shadow of each of the rule's parameters", found=f"{self.slots} parameters of the rule" if self.slots else "a rule with `*args`")
+            _refuse(
+                self.entry,
+                f"has a pullback `{code.co_name}` with {self.pair.pullback.parameters} parameters",
+                "a pullback takes the cotangent alone, or the cotangent and the shadow of each of the rule's parameters",
+                found=f"{self.slots} parameters of the rule" if self.slots else "a rule with `*args`",
+            )
         out: list[Any] = []
         shadowed: list[int] = []
         i = 0
@@ -314,7 +349,12 @@ class _Half:
             count = sum(1 for x in leaves(t) if _has_params(x))
             if isinstance(t, Tuple):
                 if any(wanted[i : i + count]):
-                    _refuse(self.entry, f"has a pullback `{code.co_name}` that is handed the shadow of a tuple", "shadows are those of arrays", instead="return the cotangents")
+                    _refuse(
+                        self.entry,
+                        f"has a pullback `{code.co_name}` that is handed the shadow of a tuple",
+                        "shadows are those of arrays",
+                        instead="return the cotangents",
+                    )
                 out.append(types.none)
             elif is_float_array(t) and wanted[i]:
                 out.append(numba_type(writable(t)))  # type: ignore[arg-type]
@@ -336,10 +376,17 @@ class _Half:
             return self.by_value(t)
         if len(args) == 1 and not isinstance(args[0], Tuple) and not isinstance(t, Tuple):
             returned: list[Type] = [t]
-        elif isinstance(t, Tuple) and len(t.items) in (len(args), self.slots) and all(isinstance(x, NoneType) for x in t.items[len(args) :]):
+        elif (
+            isinstance(t, Tuple) and len(t.items) in (len(args), self.slots) and all(isinstance(x, NoneType) for x in t.items[len(args) :])
+        ):
             returned = list(t.items)
         else:
-            _refuse(self.entry, "returns the wrong number of cotangents", "a pullback returns one cotangent for each argument, None for no contribution; bare for one argument that is no tuple", found=f"cotangents of type {t} for arguments of types ({', '.join(map(str, args))})")
+            _refuse(
+                self.entry,
+                "returns the wrong number of cotangents",
+                "a pullback returns one cotangent for each argument, None for no contribution; bare for one argument that is no tuple",
+                found=f"cotangents of type {t} for arguments of types ({', '.join(map(str, args))})",
+            )
         out: list[int | None] = []
         start = 0
         for i, (arg, bar) in enumerate(zip(args, returned, strict=False)):
@@ -361,7 +408,12 @@ class _Half:
         items = list(t.items) if isinstance(t, Tuple) else [t]
         places = list(range(len(self.args))) if len(items) == len(self.args) else scalars if len(items) == len(scalars) else None
         if places is None or any(is_float_array(self.args[i]) and not isinstance(x, NoneType) for i, x in zip(places, items, strict=True)):
-            _refuse(self.entry, "returns the wrong number of cotangents", "a pullback that is handed shadows adds into them, and returns the cotangents of the float scalars only", found=f"cotangents of type {t} for {len(scalars)} float scalars")
+            _refuse(
+                self.entry,
+                "returns the wrong number of cotangents",
+                "a pullback that is handed shadows adds into them, and returns the cotangents of the float scalars only",
+                found=f"cotangents of type {t} for {len(scalars)} float scalars",
+            )
         return tuple(x for i, bar in zip(places, items, strict=True) for x in self.match(i, self.args[i], bar, starts[i]))
 
     def match(self, i: int, arg: Type, bar: Type, start: int) -> list[int | None]:
@@ -374,9 +426,16 @@ class _Half:
                 out += self.match(i, a, x, start)
                 start += sum(1 for leaf in leaves(a) if _has_params(leaf))
             return out
-        fits = isinstance(arg, Scalar) and isinstance(bar, Scalar) or isinstance(arg, Array) and isinstance(bar, Array) and arg.ndim == bar.ndim
+        fits = (isinstance(arg, Scalar) and isinstance(bar, Scalar)) or (
+            isinstance(arg, Array) and isinstance(bar, Array) and arg.ndim == bar.ndim
+        )
         if not fits:
-            _refuse(self.entry, f"returns a cotangent of argument {i} that is none of its tangents", "a cotangent has the kind and the dimensions of its argument: a number for a number, an array for an array", found=f"{bar} for {arg}")
+            _refuse(
+                self.entry,
+                f"returns a cotangent of argument {i} that is none of its tangents",
+                "a cotangent has the kind and the dimensions of its argument: a number for a number, an array for an array",
+                found=f"{bar} for {arg}",
+            )
         return [start]
 
 
@@ -386,5 +445,3 @@ def _carries_any(t: Type) -> bool:
 
 def _carries(t: Type) -> bool:
     return is_float(t) or is_float_array(t)
-
-

@@ -9,8 +9,6 @@ an element below the diagonal stands for both places. For a symmetric `A = M M^T
 BLAS wants contiguous arrays: strided ones are copied first, so that Numba has nothing to warn of.
 """
 
-# ruff: noqa: N806
-
 from __future__ import annotations
 
 import operator
@@ -27,7 +25,8 @@ from ..rules.register import alias, rrule
 
 __all__: list[str] = []
 
-# mypy: disable-error-code="no-untyped-def"
+# Bodies that Numba compiles, annotated with patterns: nothing in them is for mypy.
+# mypy: ignore-errors
 
 
 def contiguous(a: Any) -> Any:
@@ -35,7 +34,7 @@ def contiguous(a: Any) -> Any:
     return np.ascontiguousarray(a)
 
 
-contiguous.__numbarules_effects__ = Effects(reads=True, aliases=True)  # type: ignore[attr-defined]
+contiguous.__numbarules_effects__ = Effects(reads=True, aliases=True)
 
 
 @overload(contiguous)
@@ -50,7 +49,7 @@ def transposed(a: Any) -> Any:
     return np.ascontiguousarray(a.T)
 
 
-transposed.__numbarules_effects__ = Effects(reads=True)  # type: ignore[attr-defined]
+transposed.__numbarules_effects__ = Effects(reads=True)
 
 
 @overload(transposed)

@@ -3,13 +3,31 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..analysis.alias import Aliases, aliases_of, holds_memory
 from ..analysis.effects import effects
 from ..errors import RuleError, message
-from ..ir.nodes import Apply, Attribute, Const, For, Function, If, Named, Operand, Raise, Region, Rule, ShadowLike, Shape, Stmt, Var, View, While
+from ..ir.nodes import (
+    Apply,
+    Attribute,
+    Const,
+    For,
+    Function,
+    If,
+    Named,
+    Operand,
+    Raise,
+    Region,
+    Rule,
+    ShadowLike,
+    Shape,
+    Stmt,
+    Var,
+    View,
+    While,
+)
 from ..ir.rewrite import Builder, substitute
 from ..ir.types import BOOL, FLOAT64, INT64, Array, Scalar, is_float, is_float_array
 from ..primitives import Failure
@@ -49,7 +67,10 @@ def splice(reverse: Reverse, stmt: Stmt, residuals: Sequence[Operand], adj: Adjo
     """Emits the pullback of a `Rule` statement and hands its cotangents on."""
     assert isinstance(stmt.op, Rule)
     forward, rule = reverse.forward, stmt.op
-    ybars: list[Operand | None] = [adj.take(r) if is_float(r.type) else forward.shadow(r) if is_float_array(r.type) and forward.has_shadow(r) else None for r in stmt.results]
+    ybars: list[Operand | None] = [
+        adj.take(r) if is_float(r.type) else forward.shadow(r) if is_float_array(r.type) and forward.has_shadow(r) else None
+        for r in stmt.results
+    ]
     wanted = tuple(map(reverse.active, stmt.args))
     if not any(wanted) or all(y is None for y in ybars):
         return
@@ -99,7 +120,11 @@ def _contribute(reverse: Reverse, name: str, stmt: Stmt, i: int, value: Operand,
         n, m = (b.one(Shape(axis), [v], INT64, "n") for v in (value, shadow))
         differ = b.one(Apply(Named(operator.ne)), [n, m], BOOL, "differ")
         fail = b.child()
-        text = message(f"the pullback of {name} returned a cotangent of the wrong shape", contract="a cotangent has the shape of its argument", found=f"argument {i}, axis {axis}")
+        text = message(
+            f"the pullback of {name} returned a cotangent of the wrong shape",
+            contract="a cotangent has the shape of its argument",
+            found=f"argument {i}, axis {axis}",
+        )
         fail.add(Stmt(Raise(Failure(RuleError, text)), (), (), (), b.loc))
         b.add(Stmt(If(), (differ,), (), (fail.region((), None), b.child().region()), b.loc))
     expand_assign(Stmt(Apply(Named(operator.iadd)), (shadow, value), (), (), b.loc), value, b)
@@ -147,14 +172,20 @@ class _Live:
         return any(isinstance(v, Var) and holds_memory(v.type) and self.aliases.of(v) in self.classes for v in operands)
 
     def region(self, region: Region) -> bool:
-        return any([self.statement(s) for s in reversed(region.body)])
+        found = [self.statement(s) for s in reversed(region.body)]  # each is visited
+        return any(found)
 
     def statement(self, stmt: Stmt) -> bool:
         if isinstance(stmt.op, If | For | While):
             live = self.structured(stmt)
         else:
             e = effects(stmt)
-            live = isinstance(stmt.op, Raise) or self.any_of(stmt.results) or self.writes_live(stmt.args[i] for i in e.writes) or e.opaque and (not stmt.results or self.writes_live(stmt.args))
+            live = (
+                isinstance(stmt.op, Raise)
+                or self.any_of(stmt.results)
+                or self.writes_live(stmt.args[i] for i in e.writes)
+                or (e.opaque and (not stmt.results or self.writes_live(stmt.args)))
+            )
             if live:
                 for a in stmt.args:
                     self.mark(a)
@@ -163,8 +194,8 @@ class _Live:
         return live
 
     def structured(self, stmt: Stmt) -> bool:
-        inner = any([self.region(r) for r in stmt.regions])
-        if not inner and not self.any_of(stmt.results) and all(r.yields is not None for r in stmt.regions):
+        inner = [self.region(r) for r in stmt.regions]
+        if not any(inner) and not self.any_of(stmt.results) and all(r.yields is not None for r in stmt.regions):
             return False
         skip = 0 if isinstance(stmt.op, While) else 1
         for a in stmt.args[:skip]:
