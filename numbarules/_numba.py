@@ -102,7 +102,8 @@ def numba_type(t: T.Type) -> Any:
             return types.Tuple([numba_type(i) for i in items])
         case T.Tuple(items, cls, _):
             inner = [numba_type(i) for i in items]
-            return types.NamedUniTuple(inner[0], len(inner), cls) if inner and inner.count(inner[0]) == len(inner) else types.NamedTuple(inner, cls)
+            uniform = bool(inner) and inner.count(inner[0]) == len(inner)
+            return types.NamedUniTuple(inner[0], len(inner), cls) if uniform else types.NamedTuple(inner, cls)
         case T.Pointer():
             return types.voidptr
         case T.NoneType():
@@ -184,7 +185,9 @@ def untyped_ir(function: Callable[..., Any]) -> Any:
         return run_frontend(function)
 
 
-def typed_from(ir: Any, blocks: Mapping[int, Any], arg_names: tuple[str, ...], args: tuple[Any, ...], options: Mapping[str, Any]) -> TypedIR:
+def typed_from(
+    ir: Any, blocks: Mapping[int, Any], arg_names: tuple[str, ...], args: tuple[Any, ...], options: Mapping[str, Any]
+) -> TypedIR:
     """As `typed_ir`, from untyped IR with other blocks and parameters."""
     with compiler_lock:
         typing_context, target_context = cpu_target.typing_context, cpu_target.target_context

@@ -53,7 +53,9 @@ class UnstableRuleError(RuleError):
     """A rule decides by value whether it opts out, so that type inference cannot remove the branch."""
 
 
-def message(what: str, *, filename: str | None = None, line: int | None = None, contract: str = "", found: str = "", instead: str = "") -> str:
+def message(
+    what: str, *, filename: str | None = None, line: int | None = None, contract: str = "", found: str = "", instead: str = ""
+) -> str:
     """The text of an error, in the order in which a reader needs it: what, where, the contract, what was found, what to do."""
     parts = [what]
     if filename is not None and line is not None:

@@ -32,7 +32,10 @@ def carries_derivative(t: Type) -> bool:
 _PASSIVE = ("range", "slice", "unicode", "Literal", "class(", "Function", "type(", "module", "dtype", "iter(range", "undefined", "method")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _INTEGER = re.compile(r"u?int(8|16|32|64|p|c)?$|bool$|boolean$|unicode_type$")
-_CONTAINER = frozenset("list ListType DictType set iter pair UniTuple Tuple array Array Optional OptionalType none iv None C F A readonly reflected reversed False True".split())
+_CONTAINER = frozenset(
+    "list ListType DictType set iter pair UniTuple Tuple array Array Optional OptionalType none iv None"
+    " C F A readonly reflected reversed False True".split()
+)
 
 
 def _of_integers(name: str) -> bool:
@@ -58,17 +61,19 @@ class Activity:
         return v in self.values
 
 
-def activity_of(region: Region, aliases: Aliases, inputs: Iterable[Var], outputs: Iterable[Operand], differentiable: Callable[[Stmt], bool]) -> Activity:
+def activity_of(
+    region: Region, aliases: Aliases, inputs: Iterable[Var], outputs: Iterable[Operand], differentiable: Callable[[Stmt], bool]
+) -> Activity:
     """The activity of a function: `inputs` vary, `outputs` are useful; calls that are not `differentiable` cut the flow."""
     varied = _Flow(aliases, differentiable)
-    for v in inputs:
-        varied.mark(v)
+    for x in inputs:
+        varied.mark(x)
     while varied.changed:
         varied.changed = False
         varied.forward(region)
     useful = _Flow(aliases, differentiable)
-    for v in outputs:
-        useful.mark(v)
+    for y in outputs:
+        useful.mark(y)
     while useful.changed:
         useful.changed = False
         useful.backward(region)

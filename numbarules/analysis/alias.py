@@ -73,10 +73,9 @@ class Aliases:
         fresh: set[int] = set()
         if len(made) == 1 and cls not in self.merged:
             fresh = {id(s) for s in self.loops[id(made[0])]}
-        for write in self.writes.get(cls, ()):
-            if write.order > order or any(id(s) not in fresh for s in write.loops if s in loops):
-                return True
-        return False
+        return any(
+            write.order > order or any(id(s) not in fresh for s in write.loops if s in loops) for write in self.writes.get(cls, ())
+        )
 
 
 def aliases_of(region: Region, groups: Iterable[tuple[Var, Var]] = ()) -> Aliases:

@@ -56,7 +56,10 @@ __all__ = ["Effects", "effects", "is_cheap", "region_effects"]
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """`writes`: positions of the arguments whose memory is written. `opaque`: may do anything (print, draw, write anywhere it can reach)."""
+    """`writes`: positions of the arguments whose memory is written.
+
+    `opaque`: may do anything (print, draw, write anywhere it can reach).
+    """
 
     reads: bool = False
     writes: tuple[int, ...] = ()
@@ -80,10 +83,17 @@ READS = Effects(reads=True)
 
 _DIVISIONS = {operator.truediv, operator.floordiv, operator.mod, np.floor_divide, divmod}
 _INPLACE = {getattr(operator, "i" + n) for n in "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split()}
-_BUILTINS = {builtins.abs, builtins.min, builtins.max, builtins.round, builtins.int, builtins.float, builtins.bool, builtins.pow, builtins.complex, builtins.slice, builtins.range, builtins.len, builtins.divmod}
-_VIEWS = {"ravel", "reshape", "transpose", "asarray", "ascontiguousarray", "asfortranarray", "atleast_1d", "atleast_2d", "atleast_3d", "expand_dims", "squeeze", "broadcast_to", "flip", "fliplr", "flipud", "real", "imag", "swapaxes", "moveaxis", "split", "array_split", "hsplit", "vsplit", "dsplit", "rot90", "view", "T", "diagonal", "require", "as_strided", "sliding_window_view", "trim_zeros", "frombuffer", "nan_to_num", "flat"}
+_BUILTINS = {getattr(builtins, n) for n in "abs min max round int float bool pow complex slice range len divmod".split()}
+_VIEWS = set(
+    "ravel reshape transpose asarray ascontiguousarray asfortranarray atleast_1d atleast_2d atleast_3d expand_dims squeeze"
+    " broadcast_to flip fliplr flipud real imag swapaxes moveaxis split array_split hsplit vsplit dsplit rot90 view T diagonal"
+    " require as_strided sliding_window_view trim_zeros frombuffer nan_to_num flat".split()
+)
 _WRITERS = {"copyto", "put", "fill_diagonal", "shuffle", "place", "putmask", "fill", "sort", "partition", "itemset", "resize", "seed"}
-_PURE_METHODS = {"sum", "mean", "var", "std", "prod", "min", "max", "argmin", "argmax", "copy", "cumsum", "cumprod", "dot", "flatten", "astype", "argsort", "nonzero", "all", "any", "item", "conj", "conjugate", "ptp", "repeat", "take", "clip", "round", "tolist", "trace", "searchsorted"}
+_PURE_METHODS = set(
+    "sum mean var std prod min max argmin argmax copy cumsum cumprod dot flatten astype argsort nonzero all any item conj"
+    " conjugate ptp repeat take clip round tolist trace searchsorted".split()
+)
 
 
 def effects(stmt: Stmt) -> Effects:
@@ -162,7 +172,9 @@ def _call(stmt: Stmt, obj: Any) -> Effects:
     if _scalars(stmt):
         if obj in _DIVISIONS:
             return Effects(may_raise=True)
-        if module in ("_operator", "math", "cmath") or obj in _BUILTINS or isinstance(obj, np.ufunc) or (isinstance(obj, type) and issubclass(obj, np.generic)):
+        if module in ("_operator", "math", "cmath") or obj in _BUILTINS or isinstance(obj, np.ufunc):
+            return PURE
+        if isinstance(obj, type) and issubclass(obj, np.generic):
             return PURE
         if getattr(obj, "__numbarules_pure__", False):
             return PURE
@@ -216,7 +228,14 @@ def _hashable(obj: Any) -> bool:
     return getattr(type(obj), "__hash__", None) is not None
 
 
-_CHEAP = {getattr(operator, n) for n in "add sub mul neg pos lt le gt ge eq ne and_ or_ xor not_ invert lshift rshift truediv abs".split()} | {abs, min, max, int, float, bool, math.fabs, np.fabs, np.abs, np.sqrt, math.sqrt, np.minimum, np.maximum, math.floor, math.ceil, np.floor, np.ceil, np.square, np.negative}
+_CHEAP_OPERATORS = "add sub mul neg pos lt le gt ge eq ne and_ or_ xor not_ invert lshift rshift truediv abs"
+_CHEAP_OF_NUMPY = "fabs abs sqrt minimum maximum floor ceil square negative"
+_CHEAP = {
+    *(getattr(operator, n) for n in _CHEAP_OPERATORS.split()),
+    *(getattr(np, n) for n in _CHEAP_OF_NUMPY.split()),
+    *(math.fabs, math.sqrt, math.floor, math.ceil),
+    *(abs, min, max, int, float, bool),
+}
 
 
 def is_cheap(stmt: Stmt) -> bool:

@@ -181,7 +181,7 @@ class Expressions:
                 least = counts[0] if counts else const(0)
                 for c in counts[1:]:
                     if isinstance(least, Const) and isinstance(c, Const):
-                        least = const(min(least.value, c.value))  # type: ignore[type-var]
+                        least = const(min(least.value, c.value))  # type: ignore[call-overload]
                     else:
                         least = self.b.one(Apply(Named(min)), [least, c], INT64, "n")
                 return least
@@ -200,8 +200,7 @@ class Expressions:
     def dynamic_count(self, start: Operand, stop: Operand, step: Operand) -> Operand:
         zero = self.compare_equal(step, const(0))
         bad = self.b.child()
-        payload = nir.StaticRaise(ValueError, ("range() arg 3 must not be zero",), nir.Loc(self.filename, self.b.loc.line if self.b.loc else 0))
-        bad.add(Stmt(Raise(payload), (), (), (), self.b.loc))
+        bad.add(self.raising(ValueError, "range() arg 3 must not be zero"))
         self.b.add(Stmt(If(), (zero,), (), (bad.region((), None), self.b.child().region()), self.b.loc))
         up = self.b.one(Apply(Named(operator.gt)), [step, const(0)], BOOL, "up")
         sides = []
@@ -215,6 +214,11 @@ class Expressions:
         result = self.b.names.var(INT64, "n")
         self.b.add(Stmt(If(), (up,), (result,), tuple(sides), self.b.loc))
         return result
+
+    def raising(self, error: type[Exception], text: str) -> Stmt:
+        """The statement that raises `error(text)`."""
+        where = nir.Loc(self.filename, self.b.loc.line if self.b.loc else 0)
+        return Stmt(Raise(nir.StaticRaise(error, (text,), where)), (), (), (), self.b.loc)
 
     def item(self, source: Value, k: Operand) -> Value:
         """Item `k` of an iterable."""
@@ -247,7 +251,8 @@ class Expressions:
         negative = self.b.one(Apply(Named(operator.lt)), [k, const(0)], BOOL, "neg")
         shifted = self.binary(operator.add, self.integer(k), const(n))
         wrapped = self.b.names.var(INT64, "k")
-        self.b.add(Stmt(If(), (negative,), (wrapped,), (self.b.child().region((), (shifted,)), self.b.child().region((), (self.integer(k),))), self.b.loc))
+        sides = (self.b.child().region((), (shifted,)), self.b.child().region((), (self.integer(k),)))
+        self.b.add(Stmt(If(), (negative,), (wrapped,), sides, self.b.loc))
         types_ = [leaf.type for leaf in leaves_of(source.items[0])]
 
         def chain(i: int) -> list[Operand]:
@@ -259,8 +264,7 @@ class Expressions:
                 rest = self.b.region((), chain(i + 1))
                 rest = self.b.region((), rest.yields)
             else:
-                payload = nir.StaticRaise(IndexError, ("tuple index out of range",), nir.Loc(self.filename, self.b.loc.line if self.b.loc else 0))
-                self.b.add(Stmt(Raise(payload), (), (), (), self.b.loc))
+                self.b.add(self.raising(IndexError, "tuple index out of range"))
                 rest = self.b.region((), None)
             self.b = outer
             self.b.add(Stmt(If(), (test,), results, (then, rest), self.b.loc))
@@ -328,7 +332,8 @@ class Expressions:
             t = self.type_of(target)
             return self.b.one(Apply(Named(Empty(self.typed.typemap[target]))), [], t, "list")
         numba_type = self.typed.typemap[target]
-        if getattr(numba_type, "initial_value", None) is not None and not self.display_only(target):  # constants are part of the type of a display
+        constants = getattr(numba_type, "initial_value", None) is not None  # they are part of the type of a display
+        if constants and not self.display_only(target):
             made = self.b.one(Apply(Named(Empty(types.unliteral(numba_type)))), [], self.type_of(target), "list")
             for v in expr.items:
                 self.b.emit(Apply(Method("append")), [made, self.b.cast(self.operand(self.env[v.name]), our_type(numba_type.dtype))])
@@ -342,7 +347,8 @@ class Expressions:
             return self.raw(expr, self.type_of(target), "map")
         made = self.b.one(Apply(Named(Empty(numba_type))), [], self.type_of(target), "map")
         for key, value in expr.items:
-            pair = [self.operand(self.convert(self.force(self.env[v.name]), our_type(t), "item")) for v, t in ((key, numba_type.key_type), (value, numba_type.value_type))]
+            typed = ((key, our_type(numba_type.key_type)), (value, our_type(numba_type.value_type)))
+            pair = [self.operand(self.convert(self.force(self.env[v.name]), t, "item")) for v, t in typed]
             self.b.emit(Apply(Named(operator.setitem)), [made, *pair])
         return made
 
@@ -381,7 +387,8 @@ class Expressions:
     def expr_inplace_binop(self, target: str, expr: Any) -> Value:
         lhs = self.force(self.env[expr.lhs.name])
         if isinstance(lhs, Var | Const) and isinstance(lhs.type, Array):
-            self.b.emit(Apply(Named(expr.fn)), [lhs, self.operand(self.env[expr.rhs.name])], our_type(self.typed.typemap[target]), hint="self")
+            rhs_value = self.operand(self.env[expr.rhs.name])
+            self.b.emit(Apply(Named(expr.fn)), [lhs, rhs_value], self.type_of(target), hint="self")
             return lhs
         fn = INPLACE[expr.fn] if (isinstance(lhs, Var | Const) and isinstance(lhs.type, Scalar)) or isinstance(lhs, Aggregate) else expr.fn
         if isinstance(lhs, Aggregate):
@@ -396,7 +403,9 @@ class Expressions:
         t = self.type_of(target)
         ops = [self.operand(a) for a in args]
         fixed = self.constant_type(t)
-        return self.spread(self.b.one(Apply(callee, keywords), ops, t, target.lstrip("$"))) if fixed is None or isinstance(t, NoneType) else fixed
+        if fixed is not None and not isinstance(t, NoneType):
+            return fixed
+        return self.spread(self.b.one(Apply(callee, keywords), ops, t, target.lstrip("$")))
 
     # ------------------------------------------------------------------------------------------ attributes
 
@@ -424,11 +433,13 @@ class Expressions:
                     n: Operand = const(1)
                     for i in range(value.type.ndim):
                         n = self.binary(operator.mul, self.b.one(Shape(i), [value], INT64, "n"), n)
-                    return self.b.one(View("reshape"), [value, n], Array(value.type.dtype, 1, "C", value.type.mutable, value.type.aligned), "flat")
+                    flat = Array(value.type.dtype, 1, "C", value.type.mutable, value.type.aligned)
+                    return self.b.one(View("reshape"), [value, n], flat, "flat")
                 case "real" if value.type.dtype.kind.startswith("float"):
                     return value
-        if isinstance(value, Var | Const) and isinstance(value.type, Scalar) and expr.attr == "real" and not value.type.kind.startswith("complex"):
-            return value
+        if expr.attr == "real" and isinstance(value, Var | Const) and isinstance(value.type, Scalar):
+            if not value.type.kind.startswith("complex"):
+                return value
         return self.apply(target, Attribute(expr.attr), [value])
 
     # ------------------------------------------------------------------------------------------ items
@@ -439,7 +450,10 @@ class Expressions:
     def expr_static_getitem(self, target: str, expr: Any) -> Value:
         if expr.index_var is not None and expr.index_var.name in self.env:
             return self.get_item(target, expr, self.force(self.env[expr.index_var.name]))
-        return self.get_item(target, expr, const(expr.index) if isinstance(expr.index, int) else self.constant(expr.index, our_type(types.unliteral(types.literal(expr.index)))))
+        if isinstance(expr.index, int):
+            return self.get_item(target, expr, const(expr.index))
+        t = our_type(types.unliteral(types.literal(expr.index)))
+        return self.get_item(target, expr, self.constant(expr.index, t))
 
     def get_item(self, target: str, expr: Any, index: Value) -> Value:
         value = self.force(self.env[expr.value.name])
@@ -447,7 +461,7 @@ class Expressions:
             if isinstance(index, Const):
                 return value.items[int(index.value)]  # type: ignore[call-overload]
             if isinstance(index, SliceValue):
-                parts = [p.value if isinstance(p, Const) else None for p in (index.start, index.stop, index.step)]
+                parts: list[Any] = [p.value if isinstance(p, Const) else None for p in (index.start, index.stop, index.step)]
                 t = self.type_of(target)
                 assert isinstance(t, Tuple)
                 return Aggregate(t, value.items[slice(*parts)])
@@ -466,7 +480,8 @@ class Expressions:
         """An array and a key of integers, whole axes and arrays in place of an index that has slices, new axes or an ellipsis too."""
         assert isinstance(array.type, Array)
         items = [self.force(i) for i in index.items] if isinstance(index, Aggregate) else [index]
-        if not isinstance(index, Aggregate) or not any(isinstance(i, SliceValue) or self._is_none(i) or self._is_ellipsis(i) for i in items):
+        mixed = any(isinstance(i, SliceValue) or self._is_none(i) or self._is_ellipsis(i) for i in items)
+        if not isinstance(index, Aggregate) or not mixed:
             return array, index
         none = Const(NONE, None)
         whole = SliceValue(none, none, none)
@@ -483,11 +498,12 @@ class Expressions:
             else:
                 basic.append(whole)
                 key.append(item)
-        if not all(i is whole or (isinstance(i, SliceValue) and all(isinstance(p, Const) and p.value is None for p in (i.start, i.stop, i.step))) for i in basic):
+        if not all(map(self._is_whole, basic)):
             found = self.basic_index(array.type, Aggregate(Tuple(()), tuple(basic)))
             assert found is not None
             letters, operands = found
-            array = self.b.one(View("index", letters), [array, *operands], index_result(array.type, self.index_spec(letters, operands)), "part")
+            part = index_result(array.type, self.index_spec(letters, operands))
+            array = self.b.one(View("index", letters), [array, *operands], part, "part")
         return array, Aggregate(Tuple(tuple(INT64 for _ in key)), tuple(key))
 
     def basic_index(self, array: Array, index: Value) -> tuple[str, list[Operand]] | None:
@@ -524,6 +540,11 @@ class Expressions:
                 next(rest)
             spec += "t" if c == "f" else c
         return spec
+
+    def _is_whole(self, value: Value) -> bool:
+        if not isinstance(value, SliceValue):
+            return False
+        return all(isinstance(p, Const) and p.value is None for p in (value.start, value.stop, value.step))
 
     def _is_none(self, value: Value) -> bool:
         return isinstance(value, Const) and isinstance(value.type, NoneType)
@@ -562,7 +583,10 @@ class Expressions:
             return True
         made = {s.results[0]: s for s in self.b.body if s.results}
         a, b = made.get(view), made.get(source)  # type: ignore[arg-type]
-        return a is not None and b is not None and isinstance(a.op, View) and a.op == b.op and all(x is y or (isinstance(x, Const) and isinstance(y, Const) and x.value == y.value) for x, y in zip(a.args, b.args, strict=True))
+        if a is None or b is None or not isinstance(a.op, View) or a.op != b.op:
+            return False
+        pairs = zip(a.args, b.args, strict=True)
+        return all(x is y or (isinstance(x, Const) and isinstance(y, Const) and x.value == y.value) for x, y in pairs)
 
     # ------------------------------------------------------------------------------------------ calls
 
@@ -578,8 +602,9 @@ class Expressions:
         args += [self.force(self.env[v.name]) for _, v in expr.kws]
         if isinstance(func, Bound):
             receiver = func.receiver
-            if func.name == "item" and isinstance(receiver, Var | Const) and isinstance(receiver.type, Array) and receiver.type.ndim == 0 and not args:
-                return self.b.one(Load(), [receiver], receiver.type.dtype, "item")
+            if func.name == "item" and not args and isinstance(receiver, Var | Const) and isinstance(receiver.type, Array):
+                if receiver.type.ndim == 0:
+                    return self.b.one(Load(), [receiver], receiver.type.dtype, "item")
             return self.apply(target, Method(func.name), [func.receiver, *args], keywords)
         if isinstance(func, Const) and func.value is not UNDEFINED:
             special = self.special_call(target, func.value, args, keywords)
@@ -601,7 +626,9 @@ class Expressions:
         if obj is slice:
             none = Const(NONE, None)
             parts = [self.operand(a) for a in args]
-            return SliceValue(none, parts[0], none) if len(parts) == 1 else SliceValue(parts[0], parts[1], parts[2] if len(parts) == 3 else none)
+            if len(parts) == 1:
+                return SliceValue(none, parts[0], none)
+            return SliceValue(parts[0], parts[1], parts[2] if len(parts) == 3 else none)
         if obj is enumerate and self._iterable(args[0]):
             return EnumerateValue(args[0], self.operand(args[1]) if len(args) > 1 else const(0))
         if obj is zip and all(map(self._iterable, args)):
@@ -620,13 +647,14 @@ class Expressions:
                 return total
         if obj is bool and isinstance(args[0], Var | Const) and args[0].type == BOOL:
             return args[0]
-        if isinstance(t, Scalar) and len(args) == 1 and obj is not bool and isinstance(args[0], Var | Const) and isinstance(args[0].type, Scalar) and self._number_class(obj):
-            if t.kind.startswith("float") and not args[0].type.kind.startswith("complex"):
-                return args[0] if args[0].type == t else self.b.one(Cast(), [args[0]], t, "cast")
+        if isinstance(t, Scalar) and t.kind.startswith("float") and len(args) == 1 and self._number_class(obj):
+            (x,) = args
+            if isinstance(x, Var | Const) and isinstance(x.type, Scalar) and not x.type.kind.startswith("complex"):
+                return x if x.type == t else self.b.one(Cast(), [x], t, "cast")
         if isinstance(obj, type) and issubclass(obj, tuple) and hasattr(obj, "_fields") and isinstance(t, Tuple):
-            names = list(obj._fields)  # type: ignore[attr-defined]
+            names = list(obj._fields)
             positional, named = args[: len(args) - len(keywords)], dict(zip(keywords, args[len(args) - len(keywords) :], strict=True))
-            return Aggregate(t, tuple([*positional, *(named[n] for n in names[len(positional) :])]))
+            return Aggregate(t, (*positional, *(named[n] for n in names[len(positional) :])))
         if obj is tuple and len(args) == 1 and isinstance(args[0], Aggregate):
             return args[0]
         return self.allocation(obj, args, t, keywords)
@@ -635,7 +663,9 @@ class Expressions:
         return obj is float or (isinstance(obj, type) and issubclass(obj, np.floating))
 
     def _iterable(self, value: Value) -> bool:
-        return isinstance(value, Aggregate | RangeValue | EnumerateValue | ZipValue) or (isinstance(value, Var | Const) and isinstance(value.type, Array))
+        if isinstance(value, Var | Const):
+            return isinstance(value.type, Array)
+        return isinstance(value, Aggregate | RangeValue | EnumerateValue | ZipValue)
 
     def allocation(self, obj: Any, args: list[Value], t: Type, keywords: tuple[str, ...]) -> Value | None:
         """New arrays: `np.zeros`, `np.empty`, their `_like` forms, filled ones, and `np.array` of a display."""
@@ -660,12 +690,17 @@ class Expressions:
         if fill in _FILL:
             value: Operand = const(1) if fill in (np.ones, np.ones_like) else self.operand(args[1])
             if value.type != t.dtype:
-                value = self.b.one(Cast(), [value], t.dtype, "v") if isinstance(value, Var) else Const(t.dtype, np.dtype(t.dtype.kind).type(value.value).item())
+                if isinstance(value, Var):
+                    value = self.b.one(Cast(), [value], t.dtype, "v")
+                else:
+                    value = Const(t.dtype, np.dtype(t.dtype.kind).type(value.value).item())
             self.b.emit(Apply(Named(assign)), [array, value])
         return array
 
     def _display(self, value: Value) -> bool:
-        return isinstance(value, Aggregate) or (isinstance(value, ListLiteral) and value.made is None) or (isinstance(value, Var | Const) and isinstance(value.type, Scalar))
+        if isinstance(value, Var | Const):
+            return isinstance(value.type, Scalar)
+        return isinstance(value, Aggregate) or (isinstance(value, ListLiteral) and value.made is None)
 
     def display(self, value: Value, t: Array) -> Value | None:
         """`np.array` of nested displays of scalars."""

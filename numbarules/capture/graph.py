@@ -52,7 +52,7 @@ def _is(stmt: Any, op: str) -> bool:
 
 
 def _block(block: Any, typed: TypedIR) -> Block:
-    body: list[object] = []
+    body: list[Any] = []
     for stmt in block.body[:-1]:
         if _is(stmt, "phi"):
             body.append(Copy(stmt.target.name, stmt.target.name + "~", stmt.loc.line))

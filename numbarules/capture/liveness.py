@@ -12,7 +12,10 @@ __all__ = ["Liveness", "assigned"]
 
 
 class Liveness:
-    """`after[id(node)]`: the names wanted behind an `IfNode` or `LoopNode`; `start[id(loop)]`: those wanted at the start of each iteration."""
+    """The names that are still wanted.
+
+    `after[id(node)]`: behind an `IfNode` or `LoopNode`; `start[id(loop)]`: at the start of each iteration.
+    """
 
     def __init__(self, tree: Tree) -> None:
         self.after: dict[int, frozenset[str]] = {}
@@ -29,7 +32,7 @@ class Liveness:
             case IfNode(condition, then, orelse):
                 self.after[id(item)] = live
                 both = self._tree(then, live if then.ends else frozenset()) | self._tree(orelse, live if orelse.ends else frozenset())
-                return both | {condition.name if isinstance(condition, ControlTest) else condition}
+                return both | {condition.name if isinstance(condition, ControlTest) else str(condition)}
             case LoopNode(body, again, header):
                 self.after[id(item)] = live if again else frozenset()
                 start: frozenset[str] = frozenset()

@@ -15,7 +15,20 @@ import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["Block", "Branch", "ControlTest", "IfNode", "Irreducible", "Jump", "LoopNode", "Return", "SetControl", "Stop", "Tree", "structure"]
+__all__ = [
+    "Block",
+    "Branch",
+    "ControlTest",
+    "IfNode",
+    "Irreducible",
+    "Jump",
+    "LoopNode",
+    "Return",
+    "SetControl",
+    "Stop",
+    "Tree",
+    "structure",
+]
 
 Label = object
 
@@ -107,7 +120,11 @@ _EXIT = "exit"
 
 def structure(blocks: Mapping[Label, Block], entry: Label) -> Tree:
     """The tree of the graph that starts at `entry`."""
-    graph = _Graph({label: Block(list(b.body), Jump(_EXIT) if isinstance(b.end, Return) else b.end, b.loop_header) for label, b in blocks.items()})
+
+    def with_one_exit(b: Block) -> Block:
+        return Block(list(b.body), Jump(_EXIT) if isinstance(b.end, Return) else b.end, b.loop_header)
+
+    graph = _Graph({label: with_one_exit(b) for label, b in blocks.items()})
     graph.duplicate_dead_ends()
     return _region(graph, entry, _EXIT)
 
@@ -199,8 +216,11 @@ def _collapse(graph: _Graph, component: set[Label], header: Label) -> None:
     inside = set(component)
     for label in component:  # blocks that raise leave the loop without ever rejoining: they belong to its body
         for target in graph.successors(label):
-            if target not in component and target != _EXIT and _EXIT not in (r := graph.reachable(target)) and not (r & component) and all(x in graph.blocks for x in r):
-                inside |= r
+            if target in component or target == _EXIT:
+                continue
+            rest = graph.reachable(target)
+            if _EXIT not in rest and not (rest & component) and all(x in graph.blocks for x in rest):
+                inside |= rest
     exits: list[Label] = []
     for label in sorted(component, key=_order):
         for target in graph.successors(label):
@@ -209,7 +229,8 @@ def _collapse(graph: _Graph, component: set[Label], header: Label) -> None:
     body = _Graph({label: graph.blocks[label] for label in inside}, graph.counter)
     end = ("end", next(graph.counter))
     head = graph.blocks[header]
-    if head.loop_header and len(exits) == 1 and [x for x in component if exits[0] in graph.successors(x)] == [header] and isinstance(head.end, Branch):
+    leaving = [x for x in component if exits[0] in graph.successors(x)] if len(exits) == 1 else []
+    if head.loop_header and leaving == [header] and isinstance(head.end, Branch):
         first = head.end.then
         if first == header:  # an empty body
             first = body.new([], Jump(header))

@@ -27,6 +27,7 @@ from ..ir.nodes import (
     Var,
     While,
     const,
+    same_operand,
 )
 from ..ir.rewrite import Builder, Names
 from ..ir.types import BOOL, INT64, NONE, Array, Opaque, Tuple, Type
@@ -38,6 +39,16 @@ from .structure import ControlTest, IfNode, LoopNode, SetControl, Tree, structur
 from .values import Aggregate, Iterator, Pending, Value, leaves_of, rebuild, same_shape, undefined
 
 __all__ = ["translate"]
+
+_SECOND_CLASS = (
+    types.SliceType,
+    types.RangeType,
+    types.RangeIteratorType,
+    types.BoundFunction,
+    types.IteratorType,
+    types.Pair,
+    types.Module,
+)
 
 
 def translate(typed: TypedIR, options: tuple[tuple[str, object], ...] = ()) -> Function:
@@ -164,8 +175,9 @@ class _Translator(Expressions):
         """`value` as a `t`."""
         if isinstance(value, Aggregate) and isinstance(t, Tuple):
             return Aggregate(t, tuple(self.convert(v, x, hint) for v, x in zip(value.items, t.items, strict=True)))
-        if isinstance(t, Opaque) and isinstance(t.payload, types.NumpyFlatType) and isinstance(value, Var) and isinstance(value.type, Array):
-            return value  # a flat view stands for itself
+        if isinstance(t, Opaque) and isinstance(t.payload, types.NumpyFlatType):
+            if isinstance(value, Var) and isinstance(value.type, Array):
+                return value  # a flat view stands for itself
         if isinstance(value, Var | Const) and value.type != t and t != NONE:
             if self.constant_type(t) is not None or (isinstance(value, Const) and value.value is UNDEFINED):
                 return value
@@ -232,14 +244,17 @@ class _Translator(Expressions):
         if a is None or b is None:
             missing = iter([Const(leaf.type, UNDEFINED) for leaf in leaves_of(model)])
             other = rebuild(model, lambda: next(missing))
-            a, b = (a, other) if b is None else (other, b)
+            a, b = a or other, b or other
         if not same_shape(a, b):
-            self.refuse("values of different kinds meet after a branch", f"`{name}` is bound to a different kind of iterator, slice or method on each side")
+            self.refuse(
+                "values of different kinds meet after a branch",
+                f"`{name}` is bound to a different kind of iterator, slice or method on each side",
+            )
         pairs = iter(list(zip(leaves_of(a), leaves_of(b), strict=True)))
 
         def leaf() -> Operand:
             x, y = next(pairs)
-            if x is y or (isinstance(x, Const) and isinstance(y, Const) and x.type == y.type and (x.value is y.value or (isinstance(x.value, int | float) and type(x.value) is type(y.value) and repr(x.value) == repr(y.value)))):
+            if same_operand(x, y):
                 return x
             t = y.type if isinstance(x, Const) and x.value is UNDEFINED else x.type
             ya.append(x)
@@ -266,7 +281,7 @@ class _Translator(Expressions):
         """The names that change from one iteration to the next, and their values at the start."""
         inner = assigned(node)
         wanted = self.liveness.start[id(node)] | self.liveness.after[id(node)] | ({node.again} if node.again else set())
-        names = [n for n in sorted(inner & wanted)]
+        names = sorted(inner & wanted)
         if "#" in inner:
             names += [n for n in self.env if n.startswith("#slot")]
         kept: list[str] = []
@@ -274,16 +289,24 @@ class _Translator(Expressions):
         for name in names:
             value = self.env.get(name)
             if value is None:
-                t = BOOL if name == node.again else INT64 if name.startswith("$") and name.removesuffix("~") not in self.typed.typemap else None
+                t = self.type_at_start(name, node)
                 if t is None:
-                    numba_t = self.typed.return_type if name == RETURNED else self.typed.typemap[name.removesuffix("~")]
-                    t = our_type(numba_t)
-                    if self.constant_type(t) is not None or not self.first_class(numba_t):
-                        continue
+                    continue
                 value = undefined(t)
             kept.append(name)
             inits.append(value)
         return kept, inits
+
+    def type_at_start(self, name: str, node: LoopNode) -> Type | None:
+        """The type of a name without a value in front of its loop; None where no iteration can hand it to the next."""
+        if name == node.again:
+            return BOOL
+        known = name.removesuffix("~")
+        if name.startswith("$") and known not in self.typed.typemap:
+            return INT64
+        numba_t = self.typed.return_type if name == RETURNED else self.typed.typemap[known]
+        t = our_type(numba_t)
+        return t if self.constant_type(t) is None and self.first_class(numba_t) else None
 
     def open_region(self, names: Iterable[str], inits: Iterable[Value]) -> tuple[Builder, list[Var]]:
         params: list[Var] = []
@@ -305,7 +328,10 @@ class _Translator(Expressions):
             if value is None:
                 value = init
             if not same_shape(init, value):
-                self.refuse("a loop rebinds a name to another kind of value", f"`{name}` is bound to a different kind of iterator, slice or method in each iteration")
+                self.refuse(
+                    "a loop rebinds a name to another kind of value",
+                    f"`{name}` is bound to a different kind of iterator, slice or method in each iteration",
+                )
             out += leaves_of(value)
         return out
 
@@ -341,7 +367,7 @@ class _Translator(Expressions):
     def header_statement(self, stmt: object, iterator: Iterator, k: Var) -> None:
         if isinstance(stmt, Copy):
             self.assign(stmt.target, self.env.get(stmt.source))
-        elif isinstance(stmt, nir.Assign) and isinstance(stmt.value, nir.Expr) and stmt.value.op in ("iternext", "pair_first", "pair_second"):
+        elif isinstance(stmt, nir.Assign) and getattr(stmt.value, "op", None) in ("iternext", "pair_first", "pair_second"):
             self.at(stmt.loc.line)
             if stmt.value.op == "pair_first":
                 self.env[stmt.target.name] = Pending(iterator.source, k)
@@ -367,7 +393,9 @@ class _Translator(Expressions):
         self.finish(While(), tuple(flat), region, names, inits, start)
         return ends
 
-    def finish(self, op: For | While, args: tuple[Operand, ...], region: Region, names: list[str], inits: list[Value], start: dict[str, Value]) -> None:
+    def finish(
+        self, op: For | While, args: tuple[Operand, ...], region: Region, names: list[str], inits: list[Value], start: dict[str, Value]
+    ) -> None:
         results: list[Var] = []
         self.env = start
         for name, init in zip(names, inits, strict=True):
@@ -409,5 +437,5 @@ class _Translator(Expressions):
 
     def first_class(self, t: Any) -> bool:
         """True for types whose values the IR can carry from one iteration to the next."""
-        return not isinstance(t, types.SliceType | types.RangeType | types.RangeIteratorType | types.BoundFunction | types.IteratorType | types.Pair | types.Module)
+        return not isinstance(t, _SECOND_CLASS)
 

@@ -13,7 +13,21 @@ from typing import Any
 from ..ir.nodes import UNDEFINED, Const, Operand, Var
 from ..ir.types import Tuple, Type
 
-__all__ = ["Aggregate", "Bound", "EnumerateValue", "Iterator", "ListLiteral", "Pair", "Pending", "RangeValue", "SliceValue", "Value", "ZipValue", "leaves_of", "rebuild"]
+__all__ = [
+    "Aggregate",
+    "Bound",
+    "EnumerateValue",
+    "Iterator",
+    "ListLiteral",
+    "Pair",
+    "Pending",
+    "RangeValue",
+    "SliceValue",
+    "Value",
+    "ZipValue",
+    "leaves_of",
+    "rebuild",
+]
 
 
 @dataclass(frozen=True, slots=True)

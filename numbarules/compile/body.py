@@ -35,7 +35,16 @@ class Body:
     whether it will have a cotangent. Arrays that come in with a shadow are outputs too: what is written into them counts.
     """
 
-    def __init__(self, primal: Function, options: dict[str, Any], name: str, inputs: tuple[bool, ...], outputs: tuple[bool, ...], arrays_out: bool, sharing: tuple[tuple[int, int], ...] = ()) -> None:
+    def __init__(
+        self,
+        primal: Function,
+        options: dict[str, Any],
+        name: str,
+        inputs: tuple[bool, ...],
+        outputs: tuple[bool, ...],
+        arrays_out: bool,
+        sharing: tuple[tuple[int, int], ...] = (),
+    ) -> None:
         self.primal = primal
         self.options = options
         self.name = name
@@ -61,7 +70,8 @@ class Body:
 
     def analyse(self) -> None:
         aliases = aliases_of(self.region, self.groups)
-        wanted = [self.inside.get(p, p) for p, w in zip(self.region.params, self.inputs, strict=True) if w and (is_float(p.type) or is_float_array(p.type))]
+        asked = [p for p, w in zip(self.region.params, self.inputs, strict=True) if w]
+        wanted = [self.inside.get(p, p) for p in asked if is_float(p.type) or is_float_array(p.type)]
         results: list[Operand] = [y for y, w in zip(self.region.yields or (), self.outputs, strict=False) if w]
         if self.arrays_out:
             results += [p for p in wanted if is_float_array(p.type)]

@@ -20,7 +20,8 @@ _memo: weakref.WeakKeyDictionary[Any, dict[Any, Function]] = weakref.WeakKeyDict
 
 def python_function(f: Any) -> Callable[..., Any]:
     """The Python function behind a dispatcher, or the function itself."""
-    return f.py_func if isinstance(f, Dispatcher) else f
+    function: Callable[..., Any] = f.py_func if isinstance(f, Dispatcher) else f
+    return function
 
 
 def options_of(f: Any) -> dict[str, Any]:

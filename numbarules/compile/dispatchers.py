@@ -203,10 +203,14 @@ def _gradients(f: Any) -> _Gradients:
 
 
 def gradient_dispatcher(f: Any, argnums: Any, kind: Kind) -> GradientDispatcher:
-    """The dispatcher of a derivative of a Python function or dispatcher: the same one whenever it is asked for, as long as the rules are the same."""
+    """The dispatcher of a derivative of a Python function or dispatcher.
+
+    The same one whenever it is asked for, as long as the rules are the same.
+    """
     check_function(f, kind)
     known, rules = _gradients(f), table.version
-    numbers = argnums if type(argnums) in (int, tuple) and (kind, argnums, rules) in known else argument_numbers(python_function(f), argnums)
+    checked = type(argnums) in (int, tuple) and (kind, argnums, rules) in known
+    numbers = argnums if checked else argument_numbers(python_function(f), argnums)
     if (kind, numbers, rules) not in known:
         known[kind, numbers, rules] = GradientDispatcher(f, kind, numbers)
     return known[kind, numbers, rules]

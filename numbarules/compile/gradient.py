@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,9 +104,8 @@ class _Gradient:
         tree = forward.region(region)
         back = Builder(self.names, self.primal.loc)
         adj = Adjoints()
-        ended = tree.yields is None
-        if not ended:
-            (y,) = tree.yields or ()
+        if tree.yields is not None:
+            (y,) = tree.yields
             if isinstance(y, Var) and activity(y):
                 adj.set(y, Const(y.type, 1.0))
             Reverse(forward, body.rules).region(tree, adj, back, joint=True)
@@ -114,10 +113,11 @@ class _Gradient:
         frozen = tree.freeze()
         statements = (*b.body, *frozen.body, *back.body)
         yields: tuple[Operand, ...] | None = None
-        if not ended:
+        if tree.yields is not None:
             yields = (*(frozen.yields or ()), *gradient_leaves) if self.request.value else tuple(gradient_leaves)
         whole = Tuple((self.primal.result, result)) if self.request.value else result
-        out = Function(f"{self.name}_grad", self.primal.args, Region(region.params, statements, yields), whole, self.primal.loc, self.primal.flags)
+        primal, whole_region = self.primal, Region(region.params, statements, yields)
+        out = Function(f"{self.name}_grad", primal.args, whole_region, whole, primal.loc, primal.flags)
         return finished(out, body)
 
     def leaf_params(self, region: Region, i: int) -> list[Var]:
@@ -152,25 +152,24 @@ class _Gradient:
         """The type of the gradient and its leaves."""
         found: list[Operand] = []
         result: list[Type] = []
-        for i in self.request.positions:
-            params = iter(self.leaf_params(region, i))
 
-            def leaf(t: Type) -> None:
-                if isinstance(t, Tuple):
-                    for item in t.items:
-                        leaf(item)
-                elif isinstance(t, NoneType) or (isinstance(t, Opaque) and t.constant):
-                    found.append(Const(NONE, None))
+        def leaf(t: Type, params: Iterator[Var]) -> None:
+            if isinstance(t, Tuple):
+                for item in t.items:
+                    leaf(item, params)
+            elif isinstance(t, NoneType) or (isinstance(t, Opaque) and t.constant):
+                found.append(Const(NONE, None))
+            else:
+                p = next(params)
+                if p in outputs:
+                    found.append(outputs[p])
+                elif is_float(t):
+                    found.append(adj.get(p) or zero(t))
                 else:
-                    p = next(params)
-                    if p in outputs:
-                        found.append(outputs[p])
-                    elif is_float(t):
-                        found.append(adj.get(p) or zero(t))
-                    else:
-                        found.append(Const(NONE, None))
+                    found.append(Const(NONE, None))
 
-            leaf(self.primal.args[i][1])
+        for i in self.request.positions:
+            leaf(self.primal.args[i][1], iter(self.leaf_params(region, i)))
             result.append(gradient_type(self.primal.args[i][1]))
         if isinstance(self.request.argnums, int):
             return result[0], found

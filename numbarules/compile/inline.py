@@ -114,7 +114,8 @@ class Inliner:
         """The Python implementation that Numba itself runs. What has no cotangent, or is drawn at random, is left to the fence."""
         if any(container(t) is not None for t in (*(a.type for a in stmt.args), *(r.type for r in stmt.results))):
             return None
-        if isinstance(stmt.op, Apply) and isinstance(stmt.op.callee, Named) and isinstance(getattr(stmt.op.callee.obj, "__self__", None), np.random.RandomState):
+        callee = stmt.op.callee if isinstance(stmt.op, Apply) else None
+        if isinstance(callee, Named) and isinstance(getattr(callee.obj, "__self__", None), np.random.RandomState):
             return None
         found = method_of(stmt)
         if found is None:
@@ -165,4 +166,5 @@ def _beyond_python(stmt: Stmt) -> bool:
             return True
         case Apply(Named(obj)) if isinstance(obj, types.ExternalFunction):
             return True
-    return any(isinstance(r.type, Opaque) and isinstance(r.type.payload, types.Optional) and carries_derivative(r.type) for r in stmt.results)
+    optional = [r.type for r in stmt.results if isinstance(r.type, Opaque) and isinstance(r.type.payload, types.Optional)]
+    return any(map(carries_derivative, optional))

@@ -70,7 +70,14 @@ def _call(self: Any, ybar: Any) -> Any:
     names = iter(range(len(halves.gradient_leaves)))
     parts = [_put_together(t, names) for _, t in halves.primal.args]
     source = f"def pullback(self, ybar):\n    found = reverse({', '.join(['frame(self)', *given])})\n    return ({', '.join(parts)},)\n"
-    namespace: dict[str, Any] = {"reverse": halves.reverse, "frame": frame_of, "array": np.ascontiguousarray, "fortran": np.asfortranarray, "float64": np.float64, "float32": np.float32}
+    namespace: dict[str, Any] = {
+        "reverse": halves.reverse,
+        "frame": frame_of,
+        "array": np.ascontiguousarray,
+        "fortran": np.asfortranarray,
+        "float64": np.float64,
+        "float32": np.float32,
+    }
     exec(source, namespace)
     return namespace["pullback"]
 
@@ -90,7 +97,14 @@ def _taken_apart(name: str, t: Type, given: Type) -> Iterator[str]:
     """The cotangents of the differentiable leaves of a result, as expressions in the cotangent that is given."""
     if isinstance(t, Tuple):
         if not isinstance(given, Tuple) or len(given.items) != len(t.items):
-            raise DifferentiationError(message("a cotangent of another structure than the value", contract=f"a cotangent of a value of type {t}", found=f"{given}", instead="pass a tuple with one cotangent for each item"))
+            raise DifferentiationError(
+                message(
+                    "a cotangent of another structure than the value",
+                    contract=f"a cotangent of a value of type {t}",
+                    found=f"{given}",
+                    instead="pass a tuple with one cotangent for each item",
+                )
+            )
         for i, (item, own) in enumerate(zip(t.items, given.items, strict=True)):
             yield from _taken_apart(f"{name}[{i}]", item, own)
     elif is_float(t):
@@ -99,7 +113,14 @@ def _taken_apart(name: str, t: Type, given: Type) -> Iterator[str]:
         wanted = cotangent_type(t)
         assert isinstance(wanted, Array)
         if not isinstance(given, Array) or given.ndim != wanted.ndim or given.dtype != wanted.dtype:
-            raise DifferentiationError(message("a cotangent of another type than the value", contract=f"a cotangent of type {wanted}", found=f"{given}", instead="pass an array of the value's dtype and shape"))
+            raise DifferentiationError(
+                message(
+                    "a cotangent of another type than the value",
+                    contract=f"a cotangent of type {wanted}",
+                    found=f"{given}",
+                    instead="pass an array of the value's dtype and shape",
+                )
+            )
         yield name if given.layout == wanted.layout else f"{'fortran' if wanted.layout == 'F' else 'array'}({name})"
 
 

@@ -21,7 +21,9 @@ __all__ = ["capture_kernel", "kernel_body", "kernel_of"]
 
 def kernel_of(stmt: Stmt) -> Kernel | None:
     """The scalar function that a call of a `@vectorize`d function applies, with the types it is compiled for; None for any other call."""
-    if not isinstance(stmt.op, Apply) or not isinstance(stmt.op.callee, Named) or not isinstance(stmt.op.callee.obj, DUFunc) or stmt.op.keywords:
+    if not isinstance(stmt.op, Apply) or not isinstance(stmt.op.callee, Named) or stmt.op.keywords:
+        return None
+    if not isinstance(stmt.op.callee.obj, DUFunc):
         return None
     dufunc: Any = stmt.op.callee.obj
     elements = [a.type.dtype if isinstance(a.type, Array) else a.type for a in stmt.args]

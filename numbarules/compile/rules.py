@@ -40,7 +40,7 @@ class KeyedCall:
 
 def argument_type(operand: Operand) -> Any:
     """The Numba type of an operand, a literal one where its value is known."""
-    if isinstance(operand, Const) and type(operand.value) in (bool, int, str) and not (isinstance(operand.type, Scalar) and is_float(operand.type)):
+    if isinstance(operand, Const) and type(operand.value) in (bool, int, str) and not is_float(operand.type):
         return types.literal(operand.value)
     return numba_type(operand.type)
 
@@ -141,34 +141,64 @@ def describe(stmt: Stmt) -> tuple[str, str]:
             return found
     match stmt.op:
         case Apply(Named(obj)) if obj is operator.getitem or obj is operator.setitem:
-            return "indexing by this index", "index with integers, slices, integer arrays or one-dimensional masks, in a loop over `range` where needed"
+            return (
+                "indexing by this index",
+                "index with integers, slices, integer arrays or one-dimensional masks, in a loop over `range` where needed",
+            )
         case Apply(Named(obj)) if getattr(obj, "__name__", "") == "_call":
-            return "a call of a function that is known only at run time", "call the jitted function by its name, or pass the jitted function itself as the argument"
+            return (
+                "a call of a function that is known only at run time",
+                "call the jitted function by its name, or pass the jitted function itself as the argument",
+            )
         case Apply(Named(obj)) if type(obj).__name__ == "GUFunc":
-            return f"the generalised ufunc `{obj.__name__}`", "call the function under `@njit` in a loop over the core arrays"
+            return f"the generalised ufunc `{_name(obj)}`", "call the function under `@njit` in a loop over the core arrays"
         case Apply(Named(obj)) if type(obj).__name__ == "ObjModeLiftedWith":
-            return "a block `with objmode`", "compute it in jitted code, or outside the differentiated function and pass the result as an argument"
+            return (
+                "a block `with objmode`",
+                "compute it in jitted code, or outside the differentiated function and pass the result as an argument",
+            )
         case Apply(Named(obj)) if isinstance(getattr(obj, "__self__", None), np.random.RandomState):
-            return f"a random draw by `np.random.{obj.__name__}`", "draw from the standard distribution and shift and scale the draw: `loc + scale * np.random.standard_normal()`"
+            return (
+                f"a random draw by `np.random.{_name(obj)}`",
+                "draw from the standard distribution and shift and scale the draw: `loc + scale * np.random.standard_normal()`",
+            )
         case Apply(Named(obj)):
             name = str(Named(obj)).removeprefix("operator.")
             args = ", ".join(_pattern(a.type) for a in stmt.args)
-            return f"a call of `{name}`", f"register a rule, `@numbarules.rrule({name})` for ({args}), or write the computation with loops over array elements"
+            return (
+                f"a call of `{name}`",
+                f"register a rule, `@numbarules.rrule({name})` for ({args}), or write the computation with loops over array elements",
+            )
         case Apply(Method(name)):
             return f"the method `.{name}()`", "write it with a loop over array elements, or use the NumPy function of that name"
         case Apply(Attribute(name)):
             return f"the attribute `.{name}`", "pass what it holds as an argument of its own"
         case Raw(payload):
             kind = getattr(payload, "op", type(payload).__name__)
-            return f"the construct `{kind}`", "keep floats in arrays and tuples; lists, dictionaries and sets may hold what no derivative passes through"
+            return (
+                f"the construct `{kind}`",
+                "keep floats in arrays and tuples; lists, dictionaries and sets may hold what no derivative passes through",
+            )
     return f"the operation `{type(stmt.op).__name__.lower()}`", "write it with scalars and array elements"
 
 
+def _name(obj: object) -> str:
+    return str(getattr(obj, "__name__", obj))
+
+
 _CONTAINERS: tuple[tuple[Any, str, str], ...] = (
-    (types.ClassInstanceType, "an instance of a jitclass", "keep the values in a named tuple or in arrays, and pass those to a jitted function"),
+    (
+        types.ClassInstanceType,
+        "an instance of a jitclass",
+        "keep the values in a named tuple or in arrays, and pass those to a jitted function",
+    ),
     (types.Record, "a record", "use one array for each field"),
     (types.Generator, "a generator", "fill an array with the values and loop over it"),
-    ((types.List, types.ListType, types.ListIter, types.ListTypeIteratorType), "a list of floats", "store the values in an array, `np.empty(n)`, and keep count"),
+    (
+        (types.List, types.ListType, types.ListIter, types.ListTypeIteratorType),
+        "a list of floats",
+        "store the values in an array, `np.empty(n)`, and keep count",
+    ),
     ((types.DictType, types.DictIteratorType), "a dictionary of floats", "use an array and integer positions for the keys"),
     ((types.Set, types.SetIter), "a set of floats", "use an array"),
     (types.NumpyNdIterType, "`np.nditer`", "write loops over `range` for each axis"),

@@ -102,7 +102,7 @@ class Unit:
 
         parameters = [inspect.Parameter(f"a{i}", inspect.Parameter.POSITIONAL_OR_KEYWORD) for i in range(n)]
         name = f"{self.name}_{('forward', 'reverse')[half]}"
-        options = {k: v for k, v in self.callee.options.items()}
+        options = dict(self.callee.options)
         return stub_dispatcher(name, parameters, generate, options, self.callee.dispatcher.py_func.__module__)
 
 
@@ -139,7 +139,8 @@ def write_frame(tree: Tree, reverse: Region, forward: Forward, sweep: Reverse, f
 class _Halves:
     def __init__(self, unit: Unit) -> None:
         self.unit = unit
-        self.body = Body(unit.callee.function, unit.callee.options, unit.name, unit.inputs, unit.outputs, arrays_out=True, sharing=unit.sharing)
+        function, options = unit.callee.function, unit.callee.options
+        self.body = Body(function, options, unit.name, unit.inputs, unit.outputs, arrays_out=True, sharing=unit.sharing)
         self.names = self.body.names
 
     def build(self) -> tuple[Function, Function]:

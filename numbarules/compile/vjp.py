@@ -109,7 +109,8 @@ def _build(halves: Halves) -> tuple[Function, Function]:
     primal = halves.primal
     carries = tuple(is_float(p.type) or is_float_array(p.type) for p in primal.region.params)
     yields = primal.region.yields or ()
-    body = Body(primal, halves.options, halves.name, carries, tuple(is_float(y.type) or is_float_array(y.type) for y in yields), arrays_out=False)
+    seeds = tuple(is_float(y.type) or is_float_array(y.type) for y in yields)
+    body = Body(primal, halves.options, halves.name, carries, seeds, arrays_out=False)
     names = body.names
     head = Builder(names, primal.loc)
     record, frame = head.one(OpenRecord(kept=True), (), POINTER, "record"), names.var(POINTER, "frame")
@@ -167,9 +168,11 @@ def _build(halves: Halves) -> tuple[Function, Function]:
     whole = Tuple((_owned(primal.result), HANDLE, HANDLE))
     params = body.region.params
     ended = frozen.yields is None
-    forward_half = Function(f"{halves.name}_vjp", primal.args, Region(params, statements, None if ended else (*values, *handles)), whole, primal.loc, primal.flags)
+    forward_region = Region(params, statements, None if ended else (*values, *handles))
+    forward_half = Function(f"{halves.name}_vjp", primal.args, forward_region, whole, primal.loc, primal.flags)
     reverse_args = tuple((f"a{i}", p.type) for i, p in enumerate(reverse_region.params))
-    reverse_half = Function(f"{halves.name}_pullback", reverse_args, reverse_region, Tuple(tuple(g.type for g in gradients)), primal.loc, primal.flags)
+    result = Tuple(tuple(g.type for g in gradients))
+    reverse_half = Function(f"{halves.name}_pullback", reverse_args, reverse_region, result, primal.loc, primal.flags)
     return finished(forward_half, body), finished(reverse_half, body)
 
 

@@ -75,7 +75,8 @@ from .scopes import Scopes
 
 __all__ = ["Generated", "emit"]
 
-_BINARY = {getattr(operator, n) for n in "add sub mul truediv floordiv mod pow matmul and_ or_ xor lshift rshift lt le gt ge eq ne is_ is_not".split()}
+_BINARY_NAMES = "add sub mul truediv floordiv mod pow matmul and_ or_ xor lshift rshift lt le gt ge eq ne is_ is_not"
+_BINARY = {getattr(operator, n) for n in _BINARY_NAMES.split()}
 _UNARY = {operator.neg, operator.pos, operator.invert, operator.not_}
 
 
@@ -168,9 +169,9 @@ class _Emitter:
         if isinstance(t, NoneType):
             return self.temporary(nir.Const(None, self.loc), "none")
         if isinstance(t, Scalar):
-            if t == INT64 or t == BOOL or t.kind in ("float64", "complex128"):
+            if t in (INT64, BOOL) or t.kind in ("float64", "complex128"):
                 kind = {"int64": int, "bool": bool, "float64": float, "complex128": complex}[t.kind]
-                return self.temporary(nir.Const(kind(value), self.loc), "const")  # type: ignore[arg-type]
+                return self.temporary(nir.Const(kind(value), self.loc), "const")
             return self.temporary(nir.Global("const", scalar_value(t, value), self.loc), "const")
         if isinstance(value, str):
             return self.temporary(nir.Const(value, self.loc), "const")

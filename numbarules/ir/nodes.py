@@ -59,7 +59,9 @@ __all__ = [
     "Var",
     "View",
     "While",
+    "called",
     "const",
+    "same_operand",
     "walk",
 ]
 
@@ -102,7 +104,9 @@ class Const:
     value: object
 
     def __repr__(self) -> str:
-        return repr(self.value) if isinstance(self.value, int | float | complex | str | None | _Undefined) else f"<{getattr(self.value, '__name__', type(self.value).__name__)}>"
+        if isinstance(self.value, int | float | complex | str | None | _Undefined):
+            return repr(self.value)
+        return f"<{getattr(self.value, '__name__', type(self.value).__name__)}>"
 
 
 Operand = Var | Const
@@ -113,6 +117,17 @@ def const(value: bool | int | float, type: Type | None = None) -> Const:
     if type is None:
         type = BOOL if isinstance(value, bool) else INT64 if isinstance(value, int) else FLOAT64
     return Const(type, value)
+
+
+def same_operand(x: Operand, y: Operand) -> bool:
+    """True where both stand for the same value: one variable, or constants that nothing tells apart."""
+    if x is y:
+        return True
+    if not isinstance(x, Const) or not isinstance(y, Const) or x.type != y.type:
+        return False
+    if x.value is y.value:
+        return True
+    return isinstance(x.value, int | float) and type(x.value) is type(y.value) and repr(x.value) == repr(y.value)
 
 
 # ---------------------------------------------------------------------------------------------- callees
@@ -126,7 +141,7 @@ class Named:
 
     def __str__(self) -> str:
         module = getattr(self.obj, "__module__", None) or ""
-        name = getattr(self.obj, "__qualname__", None) or getattr(self.obj, "__name__", repr(self.obj))
+        name = str(getattr(self.obj, "__qualname__", None) or getattr(self.obj, "__name__", repr(self.obj)))
         return f"{module.lstrip('_')}.{name}" if module and module != "builtins" else name
 
     def __eq__(self, other: object) -> bool:
@@ -248,7 +263,10 @@ class Raise:
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """A construct that is not modelled: the back end's own expression or statement, whose variables are the arguments, in the order of `names`."""
+    """A construct that is not modelled: the back end's own expression or statement.
+
+    Its variables are the arguments, in the order of `names`.
+    """
 
     payload: object
     names: tuple[str, ...] = ()
@@ -369,7 +387,9 @@ class While:
     """See the module's docstring."""
 
 
-Op = Call | Invoke | Offset | Rule | ShadowLike | PrivateCopy | Snapshot | Slab | Extend | Put | Get | Retain | OpenRecord | CloseRecord | Apply | Cast | Load | Store | AddTo | View | Alloc | Shape | MakeTuple | Item | Raise | Raw | If | For | While
+_Record = OpenRecord | CloseRecord | Slab | Extend | Offset | Put | Get | Retain
+_Memory = Load | Store | AddTo | View | Alloc | Shape | ShadowLike | PrivateCopy | Snapshot
+Op = Apply | Call | Invoke | Rule | Cast | MakeTuple | Item | Raise | Raw | If | For | While | _Memory | _Record
 
 
 # ---------------------------------------------------------------------------------------------- statements
@@ -395,6 +415,11 @@ class Stmt:
         from .text import statement_text
 
         return statement_text(self)
+
+
+def called(stmt: Stmt) -> object:
+    """The Python object that a statement applies; None where it applies none."""
+    return stmt.op.callee.obj if isinstance(stmt.op, Apply) and isinstance(stmt.op.callee, Named) else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

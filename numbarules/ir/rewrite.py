@@ -50,7 +50,8 @@ class Builder:
         """`operand` converted to `type`; constants are converted here."""
         if operand.type == type:
             return operand
-        if isinstance(operand, Const) and isinstance(operand.value, int | float) and isinstance(type, Scalar) and type.kind.startswith("float"):
+        of_floats = isinstance(type, Scalar) and type.kind.startswith("float")
+        if of_floats and isinstance(operand, Const) and isinstance(operand.value, int | float):
             return Const(type, float(operand.value))
         return self.one(Cast(), [operand], type, "cast")
 
@@ -125,7 +126,10 @@ def _get(env: Mapping[Var, Operand], operand: Operand) -> Operand:
     return operand if isinstance(operand, Const) else env.get(operand, operand)
 
 
-def map_region(region: Region, visit: Callable[[Stmt, Callable[[Operand], Operand]], Iterable[Stmt]], env: dict[Var, Operand] | None = None) -> Region:
+Visit = Callable[[Stmt, Callable[[Operand], Operand]], Iterable[Stmt]]
+
+
+def map_region(region: Region, visit: Visit, env: dict[Var, Operand] | None = None) -> Region:
     """Rewrites `region` statement by statement, keeping its variables.
 
     `visit(stmt, value)` gets each statement, its arguments and inner regions already rewritten, and returns what

@@ -125,7 +125,10 @@ def lookup(function: Any, *argument_types: types.Type) -> Found:
 
 
 def is_a(x: Any, pattern: Any) -> bool:
-    """True where the type of `x` is described by the pattern. In a rule the answer is known before the rule is typed, and no branch is left."""
+    """True where the type of `x` is described by the pattern.
+
+    In a rule the answer is known before the rule is typed, and no branch is left.
+    """
     return matches(as_pattern(pattern), numba.typeof(x))
 
 
