@@ -50,7 +50,7 @@ def _mul(stmt: Stmt, ybar: Operand, b: Builder) -> Contributions:
 
 def _truediv(stmt: Stmt, ybar: Operand, b: Builder) -> Contributions:
     """y = u / v:  ubar = ybar / v,  vbar = -ubar * y; an exactly zero cotangent gives zeros, also where v is 0 or y infinite."""
-    u, v = stmt.args
+    _, v = stmt.args
     t = stmt.result.type
     if isinstance(v, Const) and v.value:
         return [div(ybar, v, t, b), None]

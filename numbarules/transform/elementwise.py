@@ -94,7 +94,9 @@ def is_elementwise(stmt: Stmt, kernel: Kernel | None) -> bool:
         return False
     obj = stmt.op.callee.obj
     result = stmt.results[0].type
-    if not isinstance(result, Array) or not result.dtype.kind.startswith("float") or not all(isinstance(a.type, Array | Scalar) for a in stmt.args):
+    if not isinstance(result, Array) or not result.dtype.kind.startswith("float"):
+        return False
+    if not all(isinstance(a.type, Array | Scalar) for a in stmt.args):
         return False
     if any("complex" in (a.type.dtype if isinstance(a.type, Array) else a.type).kind for a in stmt.args):  # type: ignore[union-attr]
         return False

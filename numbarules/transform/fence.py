@@ -56,7 +56,7 @@ def allowed(stmt: Stmt, active: Callable[[Operand], bool]) -> bool:
             return True
         case Load() | Store() | AddTo() | View() | Cast() | Call():
             return of_floats(stmt, active)
-        case Apply(callee) if len(stmt.results) == 1 and is_float(stmt.results[0].type) and all(not holds_memory(a.type) for a in stmt.args):
+        case Apply(callee) if _is_scalar(stmt):
             return not any(map(active, stmt.args)) or (of_floats(stmt, active) and not isinstance(callee, Method | Attribute))
     e = effects(stmt)
     if e.fresh and not any(map(active, stmt.args)):
@@ -65,6 +65,11 @@ def allowed(stmt: Stmt, active: Callable[[Operand], bool]) -> bool:
     if e.opaque:
         touched += [a for a in stmt.args if holds_memory(a.type)]
     return not any(map(active, touched))
+
+
+def _is_scalar(stmt: Stmt) -> bool:
+    """True for a call that gives one float and is handed no memory."""
+    return len(stmt.results) == 1 and is_float(stmt.results[0].type) and all(not holds_memory(a.type) for a in stmt.args)
 
 
 def of_floats(stmt: Stmt, active: Callable[[Operand], bool]) -> bool:

@@ -165,9 +165,10 @@ class Forward:
 
     def private(self, stmt: Stmt, v: Var, nodes: list[Node]) -> Operand:
         if not isinstance(v.type, Array):
+            rule = getattr(stmt.op, "name", "a rule")
             raise RuleError(
                 message(
-                    f"{getattr(stmt.op, 'name', 'a rule')} keeps `{v.name}` for its pullback, and it may be changed before the pullback runs",
+                    f"{rule} keeps `{v.name}` for its pullback, and it may be changed before the pullback runs",
                     filename=stmt.loc.filename if stmt.loc else None,
                     line=stmt.loc.line if stmt.loc else None,
                     contract="a value that a rule keeps and that is written into after the call is an array, which is then copied",

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..analysis.effects import effects
-from ..ir.nodes import Apply, Const, Function, Item, MakeTuple, Method, Named, Operand, Region, Rule, Stmt, Var
+from ..ir.nodes import Apply, Const, Function, Item, MakeTuple, Method, Operand, Region, Rule, Stmt, Var, called
 from ..ir.rewrite import Builder, Names, substitute
 from ..ir.types import Array, NoneType, Opaque, Scalar, Tuple, Type
 from ..primitives import assign
@@ -118,7 +118,8 @@ class _Lower:
         return isinstance(leaf.type, Array) and self.asks.may_alias(leaf, target)
 
     def is_assignment(self, stmt: Stmt) -> bool:
-        return isinstance(stmt.op, Apply) and isinstance(stmt.op.callee, Named) and (stmt.op.callee.obj is assign or stmt.op.callee.obj in _INPLACE) and isinstance(stmt.args[0].type, Array)
+        obj = called(stmt)
+        return (obj is assign or obj in _INPLACE) and isinstance(stmt.args[0].type, Array)
 
     # ------------------------------------------------------------------------------------------ statements
 
@@ -134,11 +135,12 @@ class _Lower:
             b.add(stmt)
             return False
         if self.is_assignment(stmt) and self.asks.active(stmt) and isinstance(stmt.args[1].type, Array | Scalar):
-            source: Expression | Operand = stmt.args[1]
-            if isinstance(source, Var) and source in pending:
-                source = pending.pop(source)[1]
-            elif isinstance(source.type, Array) and source is not stmt.args[0] and self.asks.may_alias(source, stmt.args[0]) and self._is_assign(stmt):
-                source = b.one(Apply(Method("copy")), [source], _owned(source.type), "copy")
+            target, value = stmt.args[:2]
+            source: Expression | Operand = value
+            if isinstance(value, Var) and value in pending:
+                source = pending.pop(value)[1]
+            elif called(stmt) is assign and isinstance(value.type, Array) and value is not target and self.asks.may_alias(value, target):
+                source = b.one(Apply(Method("copy")), [value], _owned(value.type), "copy")
             self.changed = True
             expand_assign(stmt, source, b)
             if stmt.results:
@@ -155,9 +157,6 @@ class _Lower:
         if found is True:
             return False
         return inline_call(stmt, *found, b)
-
-    def _is_assign(self, stmt: Stmt) -> bool:
-        return isinstance(stmt.op, Apply) and isinstance(stmt.op.callee, Named) and stmt.op.callee.obj is assign
 
 
 _INPLACE = {getattr(operator, "i" + n) for n in "add sub mul truediv floordiv mod pow".split()}

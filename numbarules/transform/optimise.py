@@ -32,6 +32,7 @@ from ..ir.nodes import (
     Var,
     View,
     While,
+    called,
     const,
     walk,
 )
@@ -139,7 +140,12 @@ def _written(regions: tuple[Region, ...], aliases: Aliases) -> Any:
 
 
 def _identity(a: Operand) -> Any:
-    return (a.type, type(a.value), repr(a.value)) if isinstance(a, Const) and isinstance(a.value, int | float | str | None) else id(a.value) if isinstance(a, Const) else a
+    """What tells an operand from others."""
+    if not isinstance(a, Const):
+        return a
+    if isinstance(a.value, int | float | str | None):
+        return (a.type, type(a.value), repr(a.value))
+    return id(a.value)
 
 
 # ---------------------------------------------------------------------------------------------- additions
@@ -165,14 +171,16 @@ class _Additions:
         if where is None:
             return None
         total = body[where]
-        if not isinstance(total.op, Apply) or not isinstance(total.op.callee, Named) or total.op.callee.obj is not operator.add or not is_float(total.result.type):
+        if called(total) is not operator.add or not is_float(total.result.type):
             return None
         for old, new in (total.args, total.args[::-1]):
             start = made.get(old) if isinstance(old, Var) else None
             if start is None or new.type != total.result.type or (isinstance(new, Var) and new is old):
                 continue
             load = body[start]
-            if not isinstance(load.op, Load) or load.op.wrap != store.op.wrap or list(map(_identity, load.args)) != list(map(_identity, [array, *index])):  # type: ignore[union-attr]
+            if not isinstance(load.op, Load) or load.op.wrap != store.op.wrap:  # type: ignore[union-attr]
+                continue
+            if list(map(_identity, load.args)) != list(map(_identity, [array, *index])):
                 continue
             cls = self.aliases.of(array)
             between = body[start + 1 : at]
@@ -208,7 +216,9 @@ class _Hoist:
         if isinstance(stmt.op, For) and isinstance(stmt.args[0], Const) and stmt.args[0].value <= 0:  # type: ignore[operator]
             return [stmt]
         (region,) = stmt.regions
-        inside = {v for v in region.params} | {r for s in walk(region) for r in s.results} | {p for s in walk(region) for r in s.regions for p in r.params}
+        inside = set(region.params)
+        for s in walk(region):
+            inside.update(s.results, *(r.params for r in s.regions))
         written = _written(stmt.regions, self.aliases)
         before: list[Stmt] = []
         kept: list[Stmt] = []
@@ -245,7 +255,10 @@ class _Hoist:
     def guard(self, s: Stmt, written: Any) -> bool:
         """True for the guarded load of an inner loop."""
         then, orelse = s.regions
-        return len(then.body) == 1 and not orelse.body and isinstance(then.body[0].op, Load | Get) and len(s.results) == 1 and self.movable(then.body[0], written)
+        if len(then.body) != 1 or orelse.body or len(s.results) != 1:
+            return False
+        (load,) = then.body
+        return isinstance(load.op, Load | Get) and self.movable(load, written)
 
     def guarded(self, loop: Stmt, s: Stmt) -> list[Stmt]:
         """A load in front of a loop that may not run at all: done only if it runs."""
@@ -282,7 +295,8 @@ class _Hoist:
         after: list[Stmt] = []
         params, inits, yields, results = [], [], [], []
         for s in region.body:
-            fixed = isinstance(s.op, AddTo) and not any(isinstance(a, Var) and a in inside for a in s.args[:-1]) and self.aliases.of(s.args[0]) not in touched
+            moves = any(isinstance(a, Var) and a in inside for a in s.args[:-1])
+            fixed = isinstance(s.op, AddTo) and not moves and self.aliases.of(s.args[0]) not in touched
             if not fixed:
                 body.append(s)
                 continue

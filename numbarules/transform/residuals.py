@@ -95,8 +95,7 @@ def recompute(plan: Plan, needed: Iterable[Var], given: dict[Var, Operand], b: B
         assert node is not None, v
         for source in _sources(node):
             have(source)
-        stmt = Stmt(node.op, tuple(node.args), tuple(node.results), tuple(t.freeze() for t in node.trees), node.primal.loc if node.primal else None)
-        b.add(forgiving(substitute_stmt(stmt, env, b.names)))
+        b.add(forgiving(substitute_stmt(node.statement(), env, b.names)))
 
     for v in needed:
         have(v)
@@ -106,8 +105,9 @@ def recompute(plan: Plan, needed: Iterable[Var], given: dict[Var, Operand], b: B
 def forgiving(stmt: Stmt) -> Stmt:
     """The statement with float divisions that follow IEEE 754: the forward sweep has raised what there was to raise."""
     match stmt.op:
-        case Apply(Named(obj)) if obj is operator.truediv and stmt.results and is_float(stmt.results[0].type) and all(is_float(a.type) for a in stmt.args):
-            return Stmt(Apply(Named(ieee_divide)), stmt.args, stmt.results, (), stmt.loc)
+        case Apply(Named(obj)) if obj is operator.truediv and stmt.results:
+            if all(is_float(v.type) for v in (stmt.results[0], *stmt.args)):
+                return Stmt(Apply(Named(ieee_divide)), stmt.args, stmt.results, (), stmt.loc)
     if stmt.regions:
         regions = tuple(type(r)(r.params, tuple(map(forgiving, r.body)), r.yields) for r in stmt.regions)
         return Stmt(stmt.op, stmt.args, stmt.results, regions, stmt.loc)

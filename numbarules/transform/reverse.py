@@ -50,10 +50,15 @@ __all__ = ["Partial", "Reverse", "Rules", "replaced"]
 
 
 class Partial(Protocol):
-    """A partial derivative: a function of (value, *arguments). `guarded`: it may be infinite, and an exactly zero cotangent then gives zero."""
+    """A partial derivative."""
 
-    function: Function
-    guarded: bool
+    @property
+    def function(self) -> Function:
+        """A function of (value, *arguments)."""
+
+    @property
+    def guarded(self) -> bool:
+        """True where it may be infinite, and an exactly zero cotangent then gives zero."""
 
 
 class Rules(Protocol):
@@ -258,9 +263,9 @@ class Reverse:
             inner, env = sides[alive[0]]
             self.hand_over(node, alive[0], self.close_side(node, alive[0], inner), b)
             for v in changed:
-                value = env.get(v)
-                if value is not None:
-                    adj.set(v, value)
+                vbar = env.get(v)
+                if vbar is not None:
+                    adj.set(v, vbar)
             return
         results = [self.names.var(v.type, f"d_{v.name}") for v in changed]
         regions = []
@@ -302,7 +307,9 @@ class Reverse:
 
     # ------------------------------------------------------------------------------------------ loops
 
-    def loop_body(self, node: Node, adj: Adjoints, carried_offset: int, b: Builder) -> tuple[Builder, list[tuple[Var, Var, Operand]], list[tuple[int, Var, Operand]], Adjoints]:
+    def loop_body(
+        self, node: Node, adj: Adjoints, carried_offset: int, b: Builder
+    ) -> tuple[Builder, list[tuple[Var, Var, Operand]], list[tuple[int, Var, Operand]], Adjoints]:
         """The reverse of one iteration: its builder, the accumulators of outer values and the cotangents of carried ones."""
         stmt = node.primal
         assert stmt is not None
@@ -500,7 +507,8 @@ def replaced(region: Region, head: list[Stmt], env: dict[Var, Operand]) -> Regio
         return env.get(x, x) if isinstance(x, Var) else x
 
     def fix(r: Region) -> Region:
-        return Region(r.params, tuple(Stmt(s.op, tuple(map(get, s.args)), s.results, tuple(map(fix, s.regions)), s.loc) for s in r.body), None if r.yields is None else tuple(map(get, r.yields)))
+        body = tuple(Stmt(s.op, tuple(map(get, s.args)), s.results, tuple(map(fix, s.regions)), s.loc) for s in r.body)
+        return Region(r.params, body, None if r.yields is None else tuple(map(get, r.yields)))
 
     fixed = fix(region)
     return Region(fixed.params, (*head, *fixed.body), fixed.yields)

@@ -6,9 +6,28 @@ import operator
 from collections.abc import Iterable
 
 from ..analysis.effects import effects
-from ..ir.nodes import UNDEFINED, Apply, Cast, Const, For, Function, If, Item, MakeTuple, Named, Operand, Region, Stmt, Var, While, const
+from ..ir.nodes import (
+    UNDEFINED,
+    Apply,
+    Cast,
+    Const,
+    For,
+    Function,
+    If,
+    Item,
+    MakeTuple,
+    Named,
+    Operand,
+    Region,
+    Stmt,
+    Var,
+    While,
+    called,
+    const,
+    same_operand,
+)
 from ..ir.rewrite import Builder, Names, _get
-from ..ir.types import BOOL, INT64, Scalar, Tuple, is_integer
+from ..ir.types import BOOL, INT64, Scalar, Tuple, Type, is_integer
 from ..ir.verify import checked
 
 __all__ = ["eliminate_dead", "propagate", "simplify"]
@@ -64,9 +83,8 @@ class _Propagate:
                     b.add(Stmt(stmt.op, args, stmt.results, (), stmt.loc))
                 case Cast() if args[0].type == stmt.result.type or (isinstance(args[0].type, Tuple) and args[0] in self.tuples):
                     env[stmt.result] = args[0]
-                case Cast() if isinstance(args[0], Const) and isinstance(args[0].value, int) and isinstance(stmt.result.type, Scalar) and stmt.result.type.kind in ("float64", "int64"):
-                    value = args[0].value
-                    env[stmt.result] = Const(stmt.result.type, float(value) if stmt.result.type.kind == "float64" else int(value))
+                case Cast() if (converted := _converted(args[0], stmt.result.type)) is not None:
+                    env[stmt.result] = converted
                 case _:
                     b.add(Stmt(stmt.op, args, stmt.results, stmt.regions, stmt.loc))
         return True
@@ -88,7 +106,7 @@ class _Propagate:
             b.add(Stmt(stmt.op, args, stmt.results, (then, orelse), stmt.loc))
             return then.yields is not None or orelse.yields is not None
         for r, x, y in zip(stmt.results, then.yields, orelse.yields, strict=True):
-            if _same(x, y):
+            if same_operand(x, y):
                 env[r] = x
             elif r.type == BOOL and _is(x, True) and _is(y, False):
                 env[r] = condition
@@ -115,7 +133,7 @@ class _Propagate:
         # values that no iteration changes
         inner = dict(env)
         for p, init, r, y in zip(params, inits, stmt.results, _carried(old, counted), strict=True):
-            if y is p or (isinstance(y, Const) and _same(y, init)):
+            if y is p or (isinstance(y, Const) and same_operand(y, init)):
                 inner[p] = env[r] = init
         # values that grow by a constant
         if counted and old.yields is not None:
@@ -127,7 +145,10 @@ class _Propagate:
                     inside = Builder(self.names, stmt.loc)
                     inner[p] = _scaled(inside, init, k, step)
                     head += inside.body
-                    total = b.one(Apply(Named(max)), [n, const(0)], INT64, "n") if isinstance(n, Var) else const(max(n.value, 0))  # type: ignore[type-var]
+                    if isinstance(n, Var):
+                        total: Operand = b.one(Apply(Named(max)), [n, const(0)], INT64, "n")
+                    else:
+                        total = const(max(n.value, 0))  # type: ignore[call-overload]
                     env[r] = _scaled(b, init, total, step)
             region = self.region(old, inner)
             region = Region(region.params, (*head, *region.body), region.yields)
@@ -152,12 +173,13 @@ def _carried(region: Region, counted: bool) -> tuple[Operand | None, ...]:
 def _increment(region: Region, param: Var, value: Operand | None) -> int | None:
     """The constant c where the loop does `param = param + c`."""
     for stmt in region.body:
-        if value in stmt.results and isinstance(stmt.op, Apply) and isinstance(stmt.op.callee, Named) and stmt.op.callee.obj in (operator.add, operator.sub):
+        fn = called(stmt)
+        if value in stmt.results and fn in (operator.add, operator.sub):
             a, c = stmt.args
-            if stmt.op.callee.obj is operator.add and isinstance(a, Const):
+            if fn is operator.add and isinstance(a, Const):
                 a, c = c, a
             if a is param and isinstance(c, Const) and isinstance(c.value, int):
-                return c.value if stmt.op.callee.obj is operator.add else -c.value
+                return c.value if fn is operator.add else -c.value
     return None
 
 
@@ -185,20 +207,21 @@ def _fold(fn: object, args: tuple[Operand, ...], stmt: Stmt) -> Operand | None:
     return None
 
 
+def _converted(x: Operand, t: Type) -> Const | None:
+    """An integer constant as a `t`, where that is a number of 64 bits."""
+    if not isinstance(x, Const) or not isinstance(x.value, int) or not isinstance(t, Scalar):
+        return None
+    if t.kind == "float64":
+        return Const(t, float(x.value))
+    return Const(t, int(x.value)) if t.kind == "int64" else None
+
+
 def _is(x: Operand, value: object) -> bool:
     return isinstance(x, Const) and type(x.value) is type(value) and x.value == value
 
 
 def _undefined(x: Operand) -> bool:
     return isinstance(x, Const) and x.value is UNDEFINED
-
-
-def _same(x: Operand, y: Operand) -> bool:
-    if x is y:
-        return True
-    if isinstance(x, Const) and isinstance(y, Const) and x.type == y.type:
-        return x.value is y.value or (isinstance(x.value, int | float) and type(x.value) is type(y.value) and repr(x.value) == repr(y.value))
-    return False
 
 
 # ---------------------------------------------------------------------------------------------- dead code

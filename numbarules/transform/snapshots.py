@@ -96,7 +96,9 @@ class Snapshots:
         """True where a trip count is the length of an axis, give or take a constant."""
         count = linear(n, self.forward.definitions)
         size = self._length(array, axis)
-        return count is not None and size is not None and count.terms == size.terms and bool(count.terms) and abs(count.offset - size.offset) <= 8
+        if count is None or size is None or not count.terms:
+            return False
+        return count.terms == size.terms and abs(count.offset - size.offset) <= 8
 
     def _length(self, array: Operand, axis: int) -> Linear | None:
         """The length of an axis as a linear form."""

@@ -28,8 +28,12 @@ class Node:
     def freeze(self) -> list[Stmt]:
         if isinstance(self.op, Rule):  # its value half stands in front of it
             return [*self.before, *self.after]
-        stmt = Stmt(self.op, tuple(self.args), tuple(self.results), tuple(t.freeze() for t in self.trees), self.primal.loc if self.primal else None)
-        return [*self.before, stmt, *self.after]
+        return [*self.before, self.statement(), *self.after]
+
+    def statement(self) -> Stmt:
+        """The statement alone, without those in front of it and behind it."""
+        trees = tuple(t.freeze() for t in self.trees)
+        return Stmt(self.op, tuple(self.args), tuple(self.results), trees, self.primal.loc if self.primal else None)
 
 
 @dataclass(slots=True, eq=False)

@@ -44,7 +44,8 @@ class _Gather:
     def loop(self, stmt: Stmt) -> list[Stmt]:
         """The loop, and what completes its windows."""
         (region,) = stmt.regions
-        if region.yields is None or any(s.regions and any(isinstance(t.op, AddTo) for r in s.regions for t in walk(r)) for s in region.body):
+        nested = (t for s in region.body for r in s.regions for t in walk(r))
+        if region.yields is None or any(isinstance(t.op, AddTo) for t in nested):
             return [stmt]
         groups = self.groups(region)
         after: list[Stmt] = []
@@ -61,14 +62,18 @@ class _Gather:
         touched = self.touched(region)
         found: dict[object, list[tuple[int, Stmt]]] = {}
         for s in region.body:
-            if not isinstance(s.op, AddTo) or not isinstance(s.args[0], Var) or s.args[0] in inside or self.aliases.of(s.args[0]) in touched:
+            if not isinstance(s.op, AddTo):
                 continue
             array, *index, _ = s.args
+            if not isinstance(array, Var) or array in inside or self.aliases.of(array) in touched:
+                continue
             moving = [i for i, x in enumerate(index) if isinstance(x, Var) and x in inside]
             if len(moving) != 1:
                 continue
             place = linear(index[moving[0]], made)
-            if place is None or any(v in inside and v is not counter for v, _ in place.terms) or dict(place.terms).get(counter) not in (1, -1):
+            if place is None or dict(place.terms).get(counter) not in (1, -1):
+                continue
+            if any(v in inside and v is not counter for v, _ in place.terms):
                 continue
             fixed = tuple((type(x.value), x.value) if isinstance(x, Const) else id(x) for i, x in enumerate(index) if i != moving[0])
             key = (id(array), s.op.wrap, moving[0], fixed, frozenset(place.terms))
