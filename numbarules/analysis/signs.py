@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from dataclasses import replace
 
 from ..ir.nodes import AddTo, Apply, Cast, Const, For, Load, Named, Operand, Region, Shape, Stmt, Store, Var
 from ..ir.types import BOOL
@@ -34,7 +35,7 @@ class _Unwrap:
                 case Load(wrap=True) if all(map(self.natural, s.args[1:])):
                     s = Stmt(Load(wrap=False), s.args, s.results, (), s.loc)
                 case (Store(wrap=True) | AddTo(wrap=True)) as op if all(map(self.natural, s.args[1:-1])):
-                    s = Stmt(type(op)(wrap=False), s.args, s.results, (), s.loc)
+                    s = Stmt(replace(op, wrap=False), s.args, s.results, (), s.loc)
             body.append(s)
         return Region(region.params, tuple(body), region.yields)
 

@@ -62,6 +62,11 @@ class Body:
         fence(self.region, self.activity, self.rules)
         self.replace(optimised(self.region, self.names, options, self.groups))
 
+    @property
+    def fast(self) -> bool:
+        """Whether the code is compiled with fastmath."""
+        return bool(self.options.get("fastmath"))
+
     def replace(self, region: Region, inside: dict[Var, Var] | None = None) -> None:
         """Takes a new region, with parameters replaced by `inside`, and analyses it again."""
         self.inside = inside or self.inside

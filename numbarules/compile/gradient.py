@@ -108,7 +108,7 @@ class _Gradient:
             (y,) = tree.yields
             if isinstance(y, Var) and activity(y):
                 adj.set(y, Const(y.type, 1.0))
-            Reverse(forward, body.rules).region(tree, adj, back, joint=True)
+            Reverse(forward, body.rules, fast=body.fast).region(tree, adj, back, joint=True)
         result, gradient_leaves = self.gradients(region, adj, outputs, back)
         frozen = tree.freeze()
         statements = (*b.body, *frozen.body, *back.body)

@@ -118,7 +118,7 @@ def write_frame(tree: Tree, reverse: Region, forward: Forward, sweep: Reverse, f
     """The statements that make `frame` and write into it what a reverse half needs, and that half, reading from its frame."""
     own = tree.defined()
     needed = [v for v in free_vars(reverse) if v in own]
-    plan = plan_residuals(needed, tree, set(), sweep.stable)
+    plan = plan_residuals(needed, tree, set(), sweep.stable, sweep.fast)
     writing: list[Stmt] = []
     reading = Builder(forward.names)
     given: dict[Var, Operand] = {}
@@ -164,11 +164,12 @@ class _Halves:
         adj = Adjoints()
         for i, ybar in zip(unit.cotangents, ybars, strict=True):
             adj.add((body.region.yields or ())[i], ybar, back)
-        Reverse(forward, body.rules, restore=True).region(tree, adj, back)
+        sweep = Reverse(forward, body.rules, restore=True, fast=body.fast)
+        sweep.region(tree, adj, back)
         gradients = [adj.get(body.region.params[i]) or Const(body.region.params[i].type, 0.0) for i in unit.scalars]
         reverse_region = back.region((frame, *ybars), gradients)
         tree.params += [*shadow_params, *(r for s in head.body for r in s.results)]
-        writing, reverse_region = write_frame(tree, reverse_region, forward, Reverse(forward, body.rules), frame)
+        writing, reverse_region = write_frame(tree, reverse_region, forward, sweep, frame)
         outs: list[Operand] = []
         for i in unit.shadows_out:
             y = (body.region.yields or ())[i]

@@ -140,7 +140,7 @@ def _build(halves: Halves) -> tuple[Function, Function]:
             seeded.append(forward.shadow(y))
             add = Stmt(Apply(Named(operator.iadd)), (seeded[-1], ybars[-1]), (), (), primal.loc)
             expand_assign(add, ybars[-1], back)
-    sweep = Reverse(forward, body.rules, restore=True)
+    sweep = Reverse(forward, body.rules, restore=True, fast=body.fast)
     sweep.region(tree, adj, back)
     gradients: list[Operand] = []
     for p in body.region.params:

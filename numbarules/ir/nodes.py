@@ -206,9 +206,10 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class AddTo:
-    """args (array, *indices, value): adds to one element."""
+    """args (array, *indices, value): adds to one element. `cotangent`: a step of a sum of cotangents, whose order is free."""
 
     wrap: bool = True
+    cotangent: bool = False
 
 
 @dataclass(frozen=True, slots=True)

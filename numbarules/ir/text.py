@@ -64,5 +64,5 @@ def _op(op: Op) -> str:
         case Cast():
             return "cast"
     name = type(op).__name__.lower()
-    fields = [str(getattr(op, f)) for f in op.__dataclass_fields__ if not (f == "wrap" and getattr(op, f))]
+    fields = [str(getattr(op, f)) for f in op.__dataclass_fields__ if f != "cotangent" and not (f == "wrap" and getattr(op, f))]
     return name + (f"[{','.join(fields)}]" if fields else "")

@@ -9,11 +9,12 @@ read once instead of twice.
 from __future__ import annotations
 
 import operator
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from ..analysis.alias import holds_memory
 from ..analysis.effects import effects
-from ..ir.nodes import AddTo, Apply, Call, Const, For, Load, Named, Operand, Raise, Region, Rule, Stmt, Store, Var, walk
+from ..ir.nodes import AddTo, Apply, Call, Const, For, If, Load, Named, Operand, Raise, Region, Rule, Stmt, Store, Var, walk
 from ..ir.rewrite import Builder, free_vars
 from ..ir.types import is_float
 from .adjoints import Adjoints, zero
@@ -117,85 +118,70 @@ def _local(sweep: Reverse, array: Operand, loop: Stmt) -> bool:
 def _sums(sweep: Reverse, loop: Stmt) -> list[int] | None:
     """The carried values that are sums of terms; None where an active one is anything else."""
     (region,) = loop.regions
-    uses: dict[Var, int] = {}
-    for s in walk(region):
-        for a in s.args:
-            if isinstance(a, Var):
-                uses[a] = uses.get(a, 0) + 1
-        for r in s.regions:
-            for y in r.yields or ():
-                if isinstance(y, Var):
-                    uses[y] = uses.get(y, 0) + 1
+    uses = _uses(region)
     out: list[int] = []
     for j, (p, y, result) in enumerate(zip(region.params[1:], region.yields or (), loop.results, strict=True)):
-        if not is_float(p.type) or not (sweep.active(p) or sweep.active(result)):
-            continue
-        if not _is_sum(region, p, y, uses):
-            return None
-        out.append(j)
+        if is_float(p.type) and (sweep.active(p) or sweep.active(result)):
+            if not _is_sum(region, p, y, uses):
+                return None
+            out.append(j)
     return out
 
 
-def _is_sum(region: Region, p: Var, y: Operand, uses: dict[Var, int]) -> bool:
-    """True where `y` is `p` plus terms that do not depend on `p`, and nobody else reads `p` or a partial sum."""
-    made = {s.results[0]: s for s in region.body if len(s.results) == 1}
-    at: Operand = y
+def _uses(region: Region) -> Counter[Operand]:
+    """How often each variable is read in a region, what it and its inner regions yield included."""
+    count: Counter[Operand] = Counter(region.yields or ())
+    for s in walk(region):
+        count.update(s.args)
+        for r in s.regions:
+            count.update(r.yields or ())
+    return count
+
+
+def _is_sum(region: Region, p: Var, y: Operand, uses: Counter[Operand]) -> bool:
+    """True where `y` is `p` plus and minus terms, and `p` and each partial sum is read once: by the next addition.
+
+    Whatever else read a partial sum would depend on the order of the iterations, and send cotangents back through it.
+    """
+    made = {r: s for s in region.body for r in s.results}
+    at = y
     while at is not p:
         s = made.get(at) if isinstance(at, Var) else None
-        if s is None:
-            return _handed_through(region, p, at, uses)
-        if not isinstance(s.op, Apply) or not isinstance(s.op.callee, Named) or s.op.callee.obj not in (operator.add, operator.sub):
-            return _handed_through(region, p, at, uses)
-        if at is not y and uses.get(at, 0) != 1:  # type: ignore[arg-type]
+        if s is None or uses[at] != 1:
             return False
-        left = s.args[0]
-        if s.op.callee.obj is operator.add and not _leads_to(made, left, p, region):
-            left = s.args[1]
-        at = left
-    return uses.get(p, 0) == 1
-
-
-def _leads_to(made: dict[Var, Stmt], at: Operand, p: Var, region: Region) -> bool:
-    """True where `p` goes into `at` through additions, or through statements that hold regions."""
-    while at is not p:
-        s = made.get(at) if isinstance(at, Var) else None
-        if s is None:
-            return any(at in s.results for s in region.body if s.regions) and any(p in free_vars(r) or p in s.args for s in region.body if at in s.results for r in s.regions)
         if s.regions:
-            return any(p in free_vars(r) for r in s.regions) or p in s.args
+            return _is_handed_on(s, p, s.results.index(at), uses)  # type: ignore[arg-type]
         if not isinstance(s.op, Apply) or not isinstance(s.op.callee, Named) or s.op.callee.obj not in (operator.add, operator.sub):
             return False
-        at = s.args[0]
-    return True
+        first, second = s.args
+        at = second if s.op.callee.obj is operator.add and not _depends(first, p, made) else first
+    return uses[p] == 1
 
 
-def _handed_through(region: Region, p: Var, at: Operand, uses: dict[Var, int]) -> bool:
-    """True where `at` is the result of an inner statement that itself only adds terms to `p`."""
-    for s in region.body:
-        if at in s.results and s.regions:
-            i = s.results.index(at)  # type: ignore[arg-type]
-            if isinstance(s.op, For):
-                (inner,) = s.regions
-                q = inner.params[1 + i]
-                return s.args[1 + i] is p and uses.get(p, 0) == 1 and inner.yields is not None and _is_sum(inner, q, inner.yields[i], uses)
-            if not isinstance(s.op, For) and s.args and len(s.regions) == 2:
-                return all(_branch_sum(r, p, i) for r in s.regions)
+def _is_handed_on(s: Stmt, p: Var, i: int, uses: Counter[Operand]) -> bool:
+    """True where result `i` of a statement with regions is `p` plus terms, and `p` is read nowhere else."""
+    if isinstance(s.op, For):
+        (inner,) = s.regions
+        return s.args[1 + i] is p and uses[p] == 1 and inner.yields is not None and _is_sum(inner, inner.params[1 + i], inner.yields[i], uses)
+    if isinstance(s.op, If):
+        sides = [r for r in s.regions if r.yields is not None]
+        counts = [_uses(r) for r in sides]
+        return uses[p] == len(sides) and all(_is_sum(r, p, (r.yields or ())[i], c) for r, c in zip(sides, counts, strict=True))
     return False
 
 
-def _branch_sum(region: Region, p: Var, i: int) -> bool:
-    if region.yields is None:
-        return True
-    y = region.yields[i]
-    inner: dict[Var, int] = {}
-    for s in walk(region):
-        for a in s.args:
-            if isinstance(a, Var):
-                inner[a] = inner.get(a, 0) + 1
-    others = sum(1 for k, z in enumerate(region.yields) if k != i and z is p)
-    if others:
-        return False
-    return (y is p and p not in inner) or _is_sum(Region((p,), region.body, (y,)), p, y, inner)
+def _depends(v: Operand, p: Var, made: dict[Var, Stmt]) -> bool:
+    """True where `v` is computed from `p`."""
+    todo, seen = [v], set()
+    while todo:
+        at = todo.pop()
+        if at is p:
+            return True
+        s = made.get(at) if isinstance(at, Var) else None
+        if s is not None and id(s) not in seen:
+            seen.add(id(s))
+            todo += [*s.args, *(free for r in s.regions for free in free_vars(r))]
+    return False
 
 
 def _known_before(tree: Tree, node: Node) -> set[Var]:

@@ -296,7 +296,7 @@ class _Hoist:
         params, inits, yields, results = [], [], [], []
         for s in region.body:
             moves = any(isinstance(a, Var) and a in inside for a in s.args[:-1])
-            fixed = isinstance(s.op, AddTo) and not moves and self.aliases.of(s.args[0]) not in touched
+            fixed = isinstance(s.op, AddTo) and s.op.cotangent and not moves and self.aliases.of(s.args[0]) not in touched
             if not fixed:
                 body.append(s)
                 continue

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from ..analysis.effects import effects, is_cheap
 from ..ir.nodes import Apply, For, If, Load, Named, Operand, Stmt, Var, View, While
 from ..ir.rewrite import Builder, free_vars, substitute_stmt
-from ..ir.types import Array, Pointer, Scalar, Type, is_float
+from ..ir.types import BOOL, Array, Pointer, Scalar, Type, is_float
 from ..primitives import ieee_divide
 from .mincut import minimum_cut
 from .tree import Node, Tree
@@ -29,11 +29,11 @@ class Plan:
     defined: dict[Var, Node | None] = field(default_factory=dict)
 
 
-def plan_residuals(needed: Iterable[Var], tree: Tree, given: set[Var], stable: Callable[[Stmt], bool]) -> Plan:
+def plan_residuals(needed: Iterable[Var], tree: Tree, given: set[Var], stable: Callable[[Stmt], bool], fast: bool = False) -> Plan:
     """Chooses what to write down so that `needed`, variables defined in `tree`, can be had in the reverse sweep.
 
     `given` are parameters that the reverse sweep computes by itself (the counter). `stable(load)` tells whether a load
-    may be executed again.
+    may be executed again; with `fast` no comparison of floats may.
     """
     defined = tree.defined()
     wanted = [v for v in needed if v in defined and v not in given]
@@ -47,7 +47,7 @@ def plan_residuals(needed: Iterable[Var], tree: Tree, given: set[Var], stable: C
             continue
         node = defined[v]
         weight[v] = size_of(v.type)
-        if node is None or not repeatable(node, stable):
+        if node is None or not repeatable(node, stable, fast):
             roots.add(v)
             continue
         operands[v] = [a for a in _sources(node) if a in defined and a not in given]
@@ -66,8 +66,10 @@ def _sources(node: Node) -> list[Var]:
 _SMALL = 6  # statements of a branch that is worth executing again
 
 
-def repeatable(node: Node, stable: Callable[[Stmt], bool]) -> bool:
+def repeatable(node: Node, stable: Callable[[Stmt], bool], fast: bool) -> bool:
     """True where executing a statement again, in the reverse sweep, gives the same values at little cost."""
+    if fast and any(r.type == BOOL for r in node.results) and any(is_float(a.type) for a in node.args):
+        return False
     if isinstance(node.op, Load):
         return node.primal is not None and stable(node.primal)
     if isinstance(node.op, If):
@@ -76,7 +78,7 @@ def repeatable(node: Node, stable: Callable[[Stmt], bool]) -> bool:
             len(inner) <= _SMALL
             and not any(t.tail for t in node.trees)
             and all(t.yields is not None for t in node.trees)
-            and all(not isinstance(n.op, For | While | If) and not n.before and not n.after and repeatable(n, stable) for n in inner)
+            and all(not isinstance(n.op, For | While | If) and not n.before and not n.after and repeatable(n, stable, fast) for n in inner)
         )
     if node.trees or (isinstance(node.op, View) and node.op.kind == "reshape"):
         return False

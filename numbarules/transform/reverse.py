@@ -75,9 +75,11 @@ class Reverse:
     """Builds the reverse sweep of a forward tree, and adds to that tree what the reverse sweep needs written down.
 
     With `restore` the sweep leaves each shadow that the forward sweep made as it found it, all zeros, so that it can run again.
+    `fast`: the code is compiled with fastmath, so that a comparison of floats may come out otherwise the second time.
     """
 
-    def __init__(self, forward: Forward, rules: Rules, restore: bool = False) -> None:
+    def __init__(self, forward: Forward, rules: Rules, restore: bool = False, fast: bool = False) -> None:
+        self.fast = fast
         self.restore = restore
         self.snapshots = Snapshots(forward)
         self.forward = forward
@@ -193,7 +195,7 @@ class Reverse:
         array, *index = stmt.args
         vbar = adj.take(stmt.result)
         if vbar is not None and self.forward.has_shadow(array):
-            b.emit(AddTo(stmt.op.wrap), [self.forward.shadow(array), *index, cast(vbar, array.type.dtype, b)])  # type: ignore[union-attr]
+            b.emit(AddTo(stmt.op.wrap, cotangent=True), [self.forward.shadow(array), *index, cast(vbar, array.type.dtype, b)])  # type: ignore[union-attr]
 
     def store(self, stmt: Stmt, adj: Adjoints, b: Builder) -> None:
         """a[i] = v:  vbar += abar[i];  abar[i] = 0."""
@@ -286,7 +288,7 @@ class Reverse:
         tree = node.trees[i]
         region = inner.region((), yields)
         needed = [v for v in free_vars(region) if v in tree.defined()]
-        plan = plan_residuals(needed, tree, set(), self.stable)
+        plan = plan_residuals(needed, tree, set(), self.stable, self.fast)
         given: dict[Var, Operand] = {}
         for v in plan.recorded:
             given[v] = self.export(node, i, v)
@@ -465,9 +467,9 @@ class Reverse:
         tree = node.trees[0]
         defined = tree.defined()
         needed = [v for v in free_vars(body) if v in defined]
-        plan = plan_residuals(needed, tree, given, self.stable)
+        plan = plan_residuals(needed, tree, given, self.stable, self.fast)
         if self.snapshots.take(node, plan):
-            plan = plan_residuals(needed, tree, given, self.stable)
+            plan = plan_residuals(needed, tree, given, self.stable, self.fast)
         env = recompute(plan, needed, write(plan), head)
         body = replaced(body, head.body, env)
         inits: list[Operand] = [adj.get(v) or zero(v.type) for v, _, _ in sums] + [result_bars[j] or zero(bar.type) for j, bar, _ in moved]

@@ -62,7 +62,7 @@ class _Gather:
         touched = self.touched(region)
         found: dict[object, list[tuple[int, Stmt]]] = {}
         for s in region.body:
-            if not isinstance(s.op, AddTo):
+            if not isinstance(s.op, AddTo) or not s.op.cotangent:
                 continue
             array, *index, _ = s.args
             if not isinstance(array, Var) or array in inside or self.aliases.of(array) in touched:

@@ -206,7 +206,7 @@ def test_categories_are_open_and_refined():
     assert meet(Banded, AbstractVector) is _NOTHING
 
 
-@pytest.mark.parametrize("bad", [0.5, object(), set, (), Tail(Real)], ids=str)
+@pytest.mark.parametrize("bad", [0.5, object(), set, (), Tail(Real)], ids=["number", "object", "class", "empty", "tail alone"])
 def test_what_is_no_pattern_is_refused(bad):
     with pytest.raises(RuleError):
         as_pattern(bad)
