@@ -134,4 +134,5 @@ def vjp(f: Any, *args: Any) -> tuple[Any, Pullback]:
     return value_and_pullback(f, args)
 
 
+vjp.__numbarules_derivative__ = True  # type: ignore[attr-defined]
 register(vjp)

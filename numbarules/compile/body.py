@@ -23,7 +23,7 @@ from .calls import split_call
 from .inline import Inliner
 from .kernels import kernel_of
 from .rule_calls import RuleCalls
-from .rules import TableRules
+from .rules import TableRules, is_derivative
 
 __all__ = ["Body", "finished"]
 
@@ -115,7 +115,7 @@ class Body:
 
     def inline(self, stmt: Stmt, b: Builder) -> Any:
         """What stands in for an active call."""
-        if not self.is_active(stmt) or (effects(stmt).fresh and not any(map(self.activity, stmt.args))):
+        if _is_second_derivative(stmt) or not self.is_active(stmt) or (effects(stmt).fresh and not any(map(self.activity, stmt.args))):
             return None
         entry = self.rules.entry(stmt)
         if entry is not None and entry.kind in ("scalar", "non_differentiable"):
@@ -127,6 +127,10 @@ class Body:
         if isinstance(stmt.op.callee, Named) and isinstance(stmt.op.callee.obj, Dispatcher):
             return split_call(stmt, stmt.op.callee.obj, b) is not None
         return None
+
+
+def _is_second_derivative(stmt: Stmt) -> bool:
+    return isinstance(stmt.op, Apply) and isinstance(stmt.op.callee, Named) and is_derivative(stmt.op.callee.obj)
 
 
 def optimised(region: Region, names: Names, options: dict[str, Any], groups: Iterable[tuple[Var, Var]] = ()) -> Region:

@@ -29,6 +29,7 @@ from ..rules.table import table
 from .cache import DerivativeCache
 from .capture import capture, forget, options_of, python_function
 from .gradient import Request, gradient_function
+from .rules import is_derivative
 
 __all__ = ["DifferentiableDispatcher", "GradientDispatcher", "argument_numbers", "differentiable_function", "gradient_dispatcher"]
 
@@ -220,7 +221,16 @@ def gradient_dispatcher(f: Any, argnums: Any, kind: Kind) -> GradientDispatcher:
 
 
 def check_function(f: Any, what: str) -> None:
-    """Raises a DifferentiationError where `f` is no Python function and no dispatcher."""
+    """Raises a DifferentiationError where `f` is no Python function and no dispatcher, or a derivative itself."""
+    if is_derivative(f):
+        raise DifferentiationError(
+            message(
+                f"`{f.py_func.__name__}` is a derivative, and second derivatives are not supported",
+                contract=f"`{what}` takes a function of yours",
+                found="what `grad`, `value_and_grad` or `vjp` has made",
+                instead="take differences of the first derivative",
+            )
+        )
     if not isinstance(f, Dispatcher | FunctionType):
         raise DifferentiationError(
             message(

@@ -150,6 +150,11 @@ def describe(stmt: Stmt) -> tuple[str, str]:
                 "a call of a function that is known only at run time",
                 "call the jitted function by its name, or pass the jitted function itself as the argument",
             )
+        case Apply(Named(obj)) if is_derivative(obj):
+            return (
+                f"a second derivative, through `{_name(obj)}`,",
+                "compute the first derivative outside what is differentiated, or take differences of `numbarules.grad`",
+            )
         case Apply(Named(obj)) if type(obj).__name__ == "GUFunc":
             return f"the generalised ufunc `{_name(obj)}`", "call the function under `@njit` in a loop over the core arrays"
         case Apply(Named(obj)) if type(obj).__name__ == "ObjModeLiftedWith":
@@ -233,3 +238,8 @@ def _pattern(t: Type) -> str:
     if isinstance(t, Array):
         return f"{'Vector' if t.ndim == 1 else 'Matrix' if t.ndim == 2 else 'Array'}"
     return str(t)
+
+
+def is_derivative(obj: Any) -> bool:
+    """True for what `grad`, `value_and_grad` and `vjp` make or are: code that is generated, or that calls such code."""
+    return hasattr(getattr(obj, "py_func", None), "__numbarules_generator__") or getattr(obj, "__numbarules_derivative__", False)
