@@ -95,7 +95,7 @@ def test_a_decorated_function_as_an_argument_of_jitted_code() -> None:
 
 def test_gradients_of_other_dispatchers_are_not_attributes() -> None:
     with pytest.raises(AttributeError):
-        jitted.grad  # noqa: B018
+        jitted.grad  # noqa: B018 - the access raises
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,8 @@ def check(f: Any, *args: Any, step: float = 1e-6, rtol: float = 2e-6) -> Any:
         wanted = differences(f, args, path, leaf, step)
         assert np.shape(got) == np.shape(leaf)
         assert np.asarray(got).dtype == np.asarray(leaf).dtype
-        np.testing.assert_allclose(got, wanted, rtol=rtol, atol=rtol * max(1.0, float(np.max(np.abs(wanted), initial=0.0))), err_msg=str(path))
+        atol = rtol * max(1.0, float(np.max(np.abs(wanted), initial=0.0)))
+        np.testing.assert_allclose(got, wanted, rtol=rtol, atol=atol, err_msg=str(path))
     again = call(*args)
     assert judge.equal_tree(again[1], gradients), "second call"
     return call
@@ -499,7 +500,10 @@ def row_over_all(A):
     return A
 
 
-@pytest.mark.parametrize("f", [forward_add, backward_add, shift, flip, flip_multiply, shift_expression, turn, row_over_all], ids=lambda f: f.__name__)
+OVERLAPS = [forward_add, backward_add, shift, flip, flip_multiply, shift_expression, turn, row_over_all]
+
+
+@pytest.mark.parametrize("f", OVERLAPS, ids=lambda f: f.__name__)
 def test_overlap(f: Any) -> None:
     weights = np.array([[0.3, 1.1, -0.7], [0.2, 0.9, 1.7], [-1.0, 0.4, 0.6]])
 

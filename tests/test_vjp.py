@@ -24,7 +24,7 @@ def waves(x, b, n):
 def weighted(x, b, n, rounds):
     total = 0.0
     for k in range(rounds):
-        (y, z), pullback = nr.vjp(waves, x, b, n)
+        (y, _), pullback = nr.vjp(waves, x, b, n)
         first = pullback((y, 1.0))
         second = pullback((2.0 * y, 0.0))
         total += first[1] + second[1]
@@ -51,7 +51,7 @@ def test_in_jitted_code_the_record_goes_with_the_pullback():
 
 def test_from_python_the_arguments_may_change_meanwhile():
     x = X.copy()
-    (y, z), pullback = nr.vjp(waves, x, 2.0, 3)
+    (y, _), pullback = nr.vjp(waves, x, 2.0, 3)
     x[:] = 0.0
     for _ in range(2):
         xbar, bbar, nbar = pullback((np.ones(3), 0.0))
@@ -66,7 +66,7 @@ def test_a_result_that_is_the_argument_itself():
     def same(x):
         return x, x[::2]
 
-    (whole, part), pullback = nr.vjp(same, X)
+    (whole, _), pullback = nr.vjp(same, X)
     assert not np.shares_memory(whole, X)
     for _ in range(2):
         (xbar,) = pullback((np.array([1.0, 2.0, 3.0]), np.array([10.0, 20.0])))
@@ -97,7 +97,7 @@ def test_recursion_is_restored_for_the_second_call():
         y = fall(x, 6, trace)
         return y + trace[0] * trace[0]
 
-    y, pullback = nr.vjp(top, 0.7)
+    _, pullback = nr.vjp(top, 0.7)
     h = 1e-6
     expected = (top(0.7 + h) - top(0.7 - h)) / (2 * h)
     assert pullback(1.0) == pullback(1.0)

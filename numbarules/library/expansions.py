@@ -8,6 +8,9 @@ own; nothing is ever overloaded on a function of NumPy's.
 
 # ruff: noqa: RUF005 - jitted code joins tuples by +
 
+# Implementations are bodies for Numba, which compares their signatures, annotations included, with those of their builders.
+# mypy: disable-error-code="no-untyped-def"
+
 from __future__ import annotations
 
 import functools

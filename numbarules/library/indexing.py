@@ -4,6 +4,9 @@ Keys are what the front end leaves of an index: integers, whole axes (`slice(Non
 bounds, new axes and the ellipsis have been taken by a view before.
 """
 
+# Implementations are bodies for Numba, which compares their signatures, annotations included, with those of their builders.
+# mypy: disable-error-code="no-untyped-def"
+
 from __future__ import annotations
 
 import functools

@@ -5,6 +5,9 @@ Products of matrices go through BLAS and have rules elsewhere.
 
 # ruff: noqa: RUF005 - jitted code joins tuples by +
 
+# Implementations are bodies for Numba, which compares their signatures, annotations included, with those of their builders.
+# mypy: disable-error-code="no-untyped-def"
+
 from __future__ import annotations
 
 import math
@@ -135,7 +138,7 @@ def cross_into(out: Arg, a: Arg, b: Arg) -> Implementation:
 
 
 @helper
-def cross2d_into(out: Arg, a: Arg, b: Arg) -> Implementation:
+def cross2d_into(out: Arg, a: Arg, b: Arg) -> Implementation | None:
     """Stores the single component of the cross products of vectors of two."""
     if out.ndim == 0:
 

@@ -2,7 +2,12 @@
 
 # ruff: noqa: RUF005 - jitted code joins tuples by +
 
+# Implementations are bodies for Numba, which compares their signatures, annotations included, with those of their builders.
+# mypy: disable-error-code="no-untyped-def"
+
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numba import njit, types
@@ -460,7 +465,7 @@ def ediff1d_expansion(ary: Arg, to_end: Arg = None, to_begin: Arg = None) -> Imp
     return ediff1d_impl
 
 
-def _part(x: Arg) -> Implementation:
+def _part(x: Arg) -> Any:
     """A jitted function that makes a 1-d array of an array, a number or `None`."""
     if is_none(x):
         return njit(lambda x: np.empty(0, np.float64))

@@ -6,7 +6,12 @@ first in C order wins. Comparisons with NaN go the way Numba's go.
 
 # ruff: noqa: RUF005 - jitted code joins tuples by +
 
+# Implementations are bodies for Numba, which compares their signatures, annotations included, with those of their builders.
+# mypy: disable-error-code="no-untyped-def"
+
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numba import njit, types
@@ -336,7 +341,7 @@ clip_below_into = spread(clipped_below, "clip_below_into")
 clip_above_into = spread(clipped_above, "clip_above_into")
 
 
-def _shape_of(x: Arg) -> Implementation:
+def _shape_of(x: Arg) -> Any:
     """A jitted function that gives the shape of an array, `()` of a number."""
     return njit(lambda x: x.shape) if isinstance(x, types.Array) else njit(lambda x: ())
 

@@ -5,6 +5,9 @@ Elements are moved, not changed, so every reverse is an addition.
 
 # ruff: noqa: RUF005 - jitted code joins tuples by +
 
+# Implementations are bodies for Numba, which compares their signatures, annotations included, with those of their builders.
+# mypy: disable-error-code="no-untyped-def"
+
 from __future__ import annotations
 
 from typing import Any

@@ -74,7 +74,17 @@ def around_a_loop(b: Builder, x: Var, c: Var, a: Var) -> tuple[Operand, dict[str
     return first, {"active": q, "inactive": c}
 
 
-CASES = [a_chain, not_used, not_varied, through_memory, added_to_memory, stored_and_never_read, through_an_integer, through_one_side_of_a_branch, around_a_loop]
+CASES = [
+    a_chain,
+    not_used,
+    not_varied,
+    through_memory,
+    added_to_memory,
+    stored_and_never_read,
+    through_an_integer,
+    through_one_side_of_a_branch,
+    around_a_loop,
+]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.__name__)

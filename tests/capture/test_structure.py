@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 import pytest
 
@@ -125,6 +126,14 @@ def reachable(blocks: dict[object, Block]) -> dict[object, Block]:
     return seen
 
 
+def outcome(run: Callable[..., object], *args: object) -> str:
+    try:
+        run(*args)
+    except Ended:
+        return "ended"
+    return "returned"
+
+
 @pytest.mark.parametrize("first", range(0, 1000, 100))
 def test_random_graphs(first: int) -> None:
     structured = 0
@@ -137,18 +146,16 @@ def test_random_graphs(first: int) -> None:
         structured += 1
         for decisions in range(6):
             wanted, found = Trace(decisions), Trace(decisions)
-            outcomes = []
-            for run in (lambda: run_graph(blocks, wanted), lambda: run_tree(tree, found, {})):
-                try:
-                    run()
-                    outcomes.append("returned")
-                except Ended:
-                    outcomes.append("ended")
-            assert outcomes[0] == outcomes[1], f"seed {seed}: {blocks}"
+            assert outcome(run_graph, blocks, wanted) == outcome(run_tree, tree, found, {}), f"seed {seed}: {blocks}"
             assert found.events == wanted.events, f"seed {seed}: {blocks}"
     assert structured >= 40
 
 
 def test_two_entries_of_a_loop_are_refused() -> None:
-    blocks: dict[object, Block] = {0: Block([], Branch("c", 1, 2)), 1: Block(["a"], Jump(2)), 2: Block(["b"], Branch("d", 1, 3)), 3: Block([], Return())}
+    blocks: dict[object, Block] = {
+        0: Block([], Branch("c", 1, 2)),
+        1: Block(["a"], Jump(2)),
+        2: Block(["b"], Branch("d", 1, 3)),
+        3: Block([], Return()),
+    }
     assert not reducible(blocks)

@@ -72,7 +72,10 @@ BAD = {
     "a value of types (f32), not (f64)": region(Stmt(Store(), (A, N, S))),
     "a store into a constant array": region(Stmt(Store(), (G, N, X))),
     "no axis 1": region(Stmt(Shape(1), (A,), (Var("i", INT64),))),
-    "0 dimensions of [i]": region(Stmt(View("index", "i"), (A, N), (Var("b", Array(FLOAT64, 0)),)), Stmt(View("index", "i"), (A, N), (Var("d", Array(FLOAT64, 1)),))),
+    "0 dimensions of [i]": region(
+        Stmt(View("index", "i"), (A, N), (Var("b", Array(FLOAT64, 0)),)),
+        Stmt(View("index", "i"), (A, N), (Var("d", Array(FLOAT64, 1)),)),
+    ),
     "2 axes of an array with 1": region(Stmt(View("index", "ii"), (A, N, N), (Var("b", Array(FLOAT64, 0)),))),
     "a view of other elements": region(Stmt(View("cast"), (A,), (Var("b", Array(FLOAT32, 1)),))),
     "argument 0 is no address": region(Stmt(Slab(FLOAT64), (X, N), (Var("p", POINTER),))),

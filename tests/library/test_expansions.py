@@ -14,7 +14,7 @@ from numba.np import extensions
 import numbarules.library.products
 import numbarules.library.reductions
 import numbarules.library.selection
-import numbarules.library.shapes  # noqa: F401
+import numbarules.library.shapes  # noqa: F401 - importing fills the table
 from numbarules.library.expansions import expansions, flat_get, flat_set, lookup_expansion
 from numbarules.library.selection import gather, scatter
 

@@ -111,7 +111,7 @@ def test_partials_at_the_sample_points(row):
                 continue
             with mp.workdps(40):
                 exact = [mp.mpf(v) for v in point]
-                want = mp.diff(lambda v: reference(*exact[:i], v, *exact[i + 1 :]), exact[i], h=mp.mpf(10) ** -12)  # noqa: B023
+                want = mp.diff(lambda v: reference(*exact[:i], v, *exact[i + 1 :]), exact[i], h=mp.mpf(10) ** -12)  # noqa: B023 - called before the loop goes on
             assert float(partial(y, *point)) == pytest.approx(float(want.real), rel=2e-12, abs=1e-12 if abs(want) > 1e-9 else 1e-15), (
                 point,
                 i,

@@ -144,7 +144,7 @@ def test_bad_rules_are_refused():
     with pytest.raises(RuleError, match="cannot be evaluated"):
 
         @rrule(f)
-        def unknown(x: NoSuchName):  # noqa: F821
+        def unknown(x: NoSuchName):  # noqa: F821 - the unknown name is what is tested
             pass
 
     with pytest.raises(RuleError, match="cannot be for any function"):
@@ -169,7 +169,7 @@ def test_bad_scalar_rules_are_refused():
 
 
 def test_a_scalar_rule_keeps_what_the_engine_needs():
-    dx = lambda y, x, k: y  # noqa: E731
+    dx = lambda y, x, k: y  # noqa: E731 - a lambda is what is tested
     entry = scalar_rule(f, dx, None, at=((1.0, 2),), guard=True, doc="why")
     rule = lookup(f, f8, i8).entry.payload
     assert lookup(f, f8, i8).entry is entry
