@@ -205,6 +205,11 @@ class Table:
                 return tuple(group.entries) if group else ()
             return tuple(e for g in self._groups.values() for e in g.entries)
 
+    def aliases_of(self, function: Any) -> tuple[Any, ...]:
+        """The functions that were made aliases of this one."""
+        with self._lock:
+            return tuple(self._aliased.get(_identity(function_key(function)), [])[1:])
+
     def touches(self, entry: Entry, function: Any, argument_types: Sequence[types.Type]) -> bool:
         """True where adding or removing the entry may change the answer of that look-up."""
         if not entry.matches(argument_types):
