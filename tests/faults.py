@@ -107,6 +107,17 @@ def _half(right: Any, self: Reverse, node: Any, i: int, inner: Builder, yields: 
     return right(self, node, i, inner, zeros)
 
 
+def _stores_zero(right: Any, self: Reverse, stmt: Stmt, adj: Adjoints, b: Builder) -> None:
+    """A store is reversed as if it had stored a constant."""
+    right(self, Stmt(stmt.op, (*stmt.args[:-1], adjoints.zero(stmt.args[-1].type))), adj, b)
+
+
+def _square_for_identity(right: Any, stmt: Stmt, ybar: Any, b: Builder) -> Any:
+    """A square is reversed as if it were its argument."""
+    exponent = stmt.args[1]
+    return [ybar, None] if isinstance(exponent, Const) and exponent.value == 2 else right(stmt, ybar, b)
+
+
 def _no_shadow_view(right: Any, self: Forward, stmt: Stmt, nodes: list[Any]) -> None:
     """The shadow of a view is an array of its own."""
     start = len(nodes)
@@ -181,7 +192,7 @@ FAULTS: dict[str, Fault] = {
     "the private copy of a written argument is omitted": instead(alias.Aliases, "written", lambda right, self, v: False),
     # reverse rows
     "a store's cotangent is not zeroed": instead(Reverse, "store", without(Store)),
-    "a store's cotangent is not handed on": instead(Reverse, "store", lambda right, self, stmt, adj, b: right(self, Stmt(stmt.op, (*stmt.args[:-1], adjoints.zero(stmt.args[-1].type))), adj, b)),
+    "a store's cotangent is not handed on": instead(Reverse, "store", _stores_zero),
     "a load's cotangent overwrites": instead(Reverse, "load", without(AddTo, lambda s: Stmt(Store(s.op.wrap), s.args))),
     "an addition is taken for a store": instead(Reverse, "add_to", lambda right, self, stmt, adj, b: self.store(stmt, adj, b)),
     "an addition's cotangent is lost": instead(Reverse, "add_to", lambda right, self, stmt, adj, b: None),
@@ -192,11 +203,13 @@ FAULTS: dict[str, Fault] = {
     "one factor of a product gets nothing": row(operator.mul, lambda right, stmt, ybar, b: [right(stmt, ybar, b)[0], None]),
     "a quotient's denominator gets nothing": row(operator.truediv, lambda right, stmt, ybar, b: [right(stmt, ybar, b)[0], None]),
     "a negation is taken for a copy": row(operator.neg, lambda right, stmt, ybar, b: [ybar]),
-    "an integer power misses its factor": instead(reverse, "integer_power", lambda right, stmt, ybar, b: [ybar, None] if isinstance(stmt.args[1], Const) and stmt.args[1].value == 2 else right(stmt, ybar, b)),
+    "an integer power misses its factor": instead(reverse, "integer_power", _square_for_identity),
     "partial derivatives are in the wrong order": instead(Reverse, "partials", _swap_results),
     # control
     "a side of a branch loses its cotangents": instead(Reverse, "close_side", _half),
-    "a value of a branch leaves it by the other side": instead(Reverse, "export", lambda right, self, node, i, v: right(self, node, 1 - i, v)),
+    "a value of a branch leaves it by the other side": instead(
+        Reverse, "export", lambda right, self, node, i, v: right(self, node, 1 - i, v)
+    ),
     "the reverse loop runs forward": built(lambda op, args, hint: [args[1], const(0)] if hint == "back" else args),
     "the reverse loop is one iteration off": built(lambda op, args, hint: [args[0], const(2)] if hint == "last" else args),
     "a sum over the iterations is lost": instead(Reverse, "loop_body", _lost_sums),

@@ -291,7 +291,8 @@ class _Half:
         where = self.pair.pullback.function.__code__
         raise RuleError(
             message(
-                f"the pullback `{where.co_name}` of {self.name} does not compile for a cotangent of type {self.cotangent(self.result, iter(given))}",
+                f"the pullback `{where.co_name}` of {self.name} does not compile"
+                f" for a cotangent of type {self.cotangent(self.result, iter(given))}",
                 filename=where.co_filename,
                 line=where.co_firstlineno,
                 contract="a pullback takes the cotangent of the value, and None for a part that has none",

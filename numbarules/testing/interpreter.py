@@ -98,7 +98,22 @@ def run(function: Function, args: Sequence[Any], *, wide: bool = False, fuel: in
     return Interpreter(wide, False, fuel).call(function, args)
 
 
-def run_dual(function: Function, args: Sequence[Any], tangents: Sequence[Any], *, wide: bool = False, fuel: int = 1_000_000, resolve: Callable[[Any, Stmt], Function | None] = lambda obj, stmt: None) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+Resolve = Callable[[Any, Stmt], Function | None]
+
+
+def _as_it_is(obj: Any, stmt: Stmt) -> Function | None:
+    return None
+
+
+def run_dual(
+    function: Function,
+    args: Sequence[Any],
+    tangents: Sequence[Any],
+    *,
+    wide: bool = False,
+    fuel: int = 1_000_000,
+    resolve: Resolve = _as_it_is,
+) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """The leaves of the result, and their derivative along `tangents`, one a leaf of the arguments (None: not varied)."""
     duals = [Dual(a, t) if t is not None else a for a, t in zip(args, tangents, strict=True)]
     out = Interpreter(wide, True, fuel, resolve).call(function, duals)
@@ -106,6 +121,7 @@ def run_dual(function: Function, args: Sequence[Any], tangents: Sequence[Any], *
 
 
 _NEVER = object()
+_MACHINE_TYPES: dict[str, type] = {"bool": bool, "int64": int, "float32": float, "float64": float}
 
 
 class Interpreter:
@@ -114,7 +130,7 @@ class Interpreter:
     `resolve(obj, stmt)` gives the IR of a function that is called, None for those that are called as they are.
     """
 
-    def __init__(self, wide: bool = False, dual: bool = False, fuel: int = 1_000_000, resolve: Callable[[Any, Stmt], Function | None] = lambda obj, stmt: None) -> None:
+    def __init__(self, wide: bool = False, dual: bool = False, fuel: int = 1_000_000, resolve: Resolve = _as_it_is) -> None:
         self.wide = wide
         self.resolve = resolve
         self.dual = dual
@@ -147,7 +163,7 @@ class Interpreter:
             return Dual(self.scalar(value.value, t), float(value.tangent))
         if not isinstance(t, Scalar):
             return value
-        if t.kind == "float64" or t.kind == "float32" and self.wide:
+        if t.kind == "float64" or (t.kind == "float32" and self.wide):
             return float(value)
         if t.kind == "float32":
             return np.float32(value)
@@ -183,10 +199,10 @@ class Interpreter:
             case Array(dtype, ndim, layout):
                 if not isinstance(value, np.ndarray) or value.dtype != self.dtype(dtype) or value.ndim != ndim:
                     raise IllFormed(f"{v} holds {type(value).__name__} {getattr(value, 'dtype', '')}")
-                if layout == "C" and not value.flags.c_contiguous or layout == "F" and not value.flags.f_contiguous:
+                if (layout == "C" and not value.flags.c_contiguous) or (layout == "F" and not value.flags.f_contiguous):
                     raise IllFormed(f"{v} holds an array with strides {value.strides}")
             case Scalar(kind):
-                wanted = bool if kind == "bool" else int if kind == "int64" else np.float32 if kind == "float32" and not self.wide else float if kind in ("float32", "float64") else None
+                wanted = np.float32 if kind == "float32" and not self.wide else _MACHINE_TYPES.get(kind)
                 if wanted is not None and type(value) is not wanted:
                     raise IllFormed(f"{v} holds {value!r}, a {type(value).__name__}")
 
@@ -261,7 +277,10 @@ class Interpreter:
         if f is assign or f in _INPLACE:
             return self.assignment(f, values, stmt)
         if isinstance(stmt.op.callee, Named) and (code := self.resolve(f, stmt)) is not None:
-            return [_rebuilt(code.result, iter(Interpreter(self.wide, self.dual, self.fuel, self.resolve).call(code, values)))] if stmt.results else []
+            if not stmt.results:
+                return []
+            found = Interpreter(self.wide, self.dual, self.fuel, self.resolve).call(code, values)
+            return [_rebuilt(code.result, iter(found))]
         split = len(values) - len(stmt.op.keywords)
         keywords = dict(zip(stmt.op.keywords, values[split:], strict=True))
         plain = [v.value if isinstance(v, Dual) else v for v in values[:split]]
@@ -269,9 +288,9 @@ class Interpreter:
         if not stmt.results:
             return []
         t = stmt.result.type
-        if any(isinstance(v, Dual) for v in values) and (is_float(t) or isinstance(t, Array) and is_float(t.dtype)):
-            name = getattr(stmt.op.callee, "name", None)
-            if name in _LINEAR_METHODS or name is None and f in LINEAR:
+        if any(isinstance(v, Dual) for v in values) and (is_float(t) or (isinstance(t, Array) and is_float(t.dtype))):
+            method = getattr(stmt.op.callee, "name", None)
+            if method in _LINEAR_METHODS or (method is None and f in LINEAR):
                 y = Dual(y, _call(f, [v.tangent if isinstance(v, Dual) else v for v in values[:split]], keywords))
             else:
                 y = Dual(y, _tangent(f, y, plain, values[:split], stmt))
@@ -286,8 +305,14 @@ class Interpreter:
         if isinstance(target, Dual):
             ds = source.tangent if isinstance(source, Dual) else np.zeros(np.shape(s))
             if f is assign or isinstance(target.value, np.ndarray):
-                new = {assign: lambda: ds, operator.iadd: lambda: target.tangent + ds, operator.isub: lambda: target.tangent - ds, operator.imul: lambda: target.tangent * s + a * ds, operator.itruediv: lambda: target.tangent / s - a / s / s * ds}[f]()
-                target.tangent[...] = new
+                steps: dict[Any, Callable[[], Any]] = {
+                    assign: lambda: ds,
+                    operator.iadd: lambda: target.tangent + ds,
+                    operator.isub: lambda: target.tangent - ds,
+                    operator.imul: lambda: target.tangent * s + a * ds,
+                    operator.itruediv: lambda: target.tangent / s - a / s / s * ds,
+                }
+                target.tangent[...] = steps[f]()
         a[...] = s if f is assign else _INPLACE[f](a, s)
         return [target] * len(stmt.results)
 
@@ -466,8 +491,20 @@ def _view(a: Any, stmt: Stmt, numbers: list[Any]) -> Any:
                 raise IllFormed(f"a reshape that copies: {stmt}")
             return out
     rest = iter(numbers)
-    index = tuple(next(rest) if c == "i" else slice(next(rest), next(rest), next(rest)) if c == "s" else None if c == "n" else slice(None) for c in stmt.op.spec)
+    index = tuple(_key(c, rest) for c in stmt.op.spec)
     return a[(*index, ...)]  # with an ellipsis NumPy gives a view always, also of no dimensions
+
+
+def _key(letter: str, rest: Iterator[Any]) -> Any:
+    """What a letter of a view's index says, with the numbers that it takes."""
+    match letter:
+        case "i":
+            return next(rest)
+        case "s":
+            return slice(next(rest), next(rest), next(rest))
+        case "n":
+            return None
+    return slice(None)
 
 
 def _call(f: Any, args: list[Any], keywords: dict[str, Any]) -> Any:

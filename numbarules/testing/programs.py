@@ -18,7 +18,29 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.nodes import UNDEFINED, AddTo, Alloc, Apply, Cast, Const, For, Function, If, Load, Named, Operand, Raise, Region, Stmt, Store, Var, View, While, const, walk
+from ..ir.nodes import (
+    UNDEFINED,
+    AddTo,
+    Alloc,
+    Apply,
+    Cast,
+    Const,
+    For,
+    Function,
+    If,
+    Load,
+    Named,
+    Operand,
+    Raise,
+    Region,
+    Stmt,
+    Store,
+    Var,
+    View,
+    While,
+    const,
+    walk,
+)
 from ..ir.rewrite import Builder, Names
 from ..ir.types import BOOL, FLOAT32, FLOAT64, INT64, NONE, Array, Scalar, Type, is_float, is_float_array
 from ..primitives import Failure
@@ -129,7 +151,10 @@ class _Generator:
     def result(self) -> Operand:
         total: Operand = const(0.25)
         found = [k for k in self.scope if is_float(k.operand.type)][-4:]
-        found += [Known(self.b.one(Load(), [k.operand, *self.index(k)], k.operand.type.dtype), None) for k in self.arrays() for _ in range(2)]  # type: ignore[union-attr]
+        for k in self.arrays():
+            t = k.operand.type
+            assert isinstance(t, Array)
+            found += [Known(self.b.one(Load(), [k.operand, *self.index(k)], t.dtype), None) for _ in range(2)]
         for k in found:
             weighted = self.call(operator.mul, [self.b.cast(k.operand, FLOAT64), const(round(self.rng.uniform(0.3, 2.0), 2))], FLOAT64)
             total = self.call(operator.add, [total, weighted], FLOAT64)
@@ -162,7 +187,7 @@ class _Generator:
             return const(self.rng.randint(0, 5))
         return self.recent(self.known(INT64)).operand  # type: ignore[no-any-return]
 
-    def below(self, n: int) -> Operand:
+    def below(self, n: builtins.int) -> Operand:
         """An integer in [0, n)."""
         if self.rng.random() < 0.3:
             return const(self.rng.randrange(n))
@@ -175,7 +200,7 @@ class _Generator:
     def call(self, f: Any, args: list[Operand], t: Type) -> Var:
         return self.b.one(Apply(Named(f)), args, t, getattr(f, "__name__", "v"))
 
-    def add(self, operand: Operand, shape: tuple[int, ...] | None = None) -> None:
+    def add(self, operand: Operand, shape: tuple[builtins.int, ...] | None = None) -> None:
         self.scope.append(Known(operand, shape))
 
     def bounded(self, v: Operand) -> Operand:
@@ -186,7 +211,24 @@ class _Generator:
 
     def statement(self) -> None:
         self.left -= 1
-        kinds: list[tuple[int, Callable[[], None]]] = [(4, self.arithmetic), (2, self.unary), (1, self.divide), (1, self.power), (1, self.extreme), (1, self.convert), (2, self.integer), (4, self.load), (5, self.store), (2, self.add_to), (2, self.view), (1, self.allocate), (1, self.exchange), (1, self.index_array), (1, self.update), (2, self.reload)]
+        kinds: list[tuple[int, Callable[[], None]]] = [
+            (4, self.arithmetic),
+            (2, self.unary),
+            (1, self.divide),
+            (1, self.power),
+            (1, self.extreme),
+            (1, self.convert),
+            (2, self.integer),
+            (4, self.load),
+            (5, self.store),
+            (2, self.add_to),
+            (2, self.view),
+            (1, self.allocate),
+            (1, self.exchange),
+            (1, self.index_array),
+            (1, self.update),
+            (2, self.reload),
+        ]
         if self.depth < 3 and self.left > 2:
             kinds += [(4, self.branch), (4, self.for_loop), (3, self.while_loop), (1, self.raising)]
         makers = [m for _, m in kinds]
@@ -194,7 +236,8 @@ class _Generator:
 
     def arithmetic(self) -> None:
         a = self.float()
-        self.add(self.bounded(self.call(self.rng.choice([operator.add, operator.sub, operator.mul, operator.mul]), [a, self.float(a.type)], a.type)))
+        f = self.rng.choice([operator.add, operator.sub, operator.mul, operator.mul])
+        self.add(self.bounded(self.call(f, [a, self.float(a.type)], a.type)))
 
     def unary(self) -> None:
         a = self.float()
@@ -233,7 +276,8 @@ class _Generator:
         index = self.index(k)
         assert k.shape is not None
         if wrap and self.rng.random() < 0.3:
-            index = [const(i.value - n) if isinstance(i, Const) and isinstance(i.value, int) else i for i, n in zip(index, k.shape, strict=True)]
+            places = zip(index, k.shape, strict=True)
+            index = [const(i.value - n) if isinstance(i, Const) and isinstance(i.value, int) else i for i, n in places]
         return op(wrap), [k.operand, *index, *value]
 
     def store(self) -> None:
@@ -310,7 +354,8 @@ class _Generator:
     def allocate(self) -> None:
         t = self.rng.choice([FLOAT64, FLOAT64, FLOAT32])
         model = self.rng.choice(self.arrays())
-        shape = model.shape if self.rng.random() < 0.7 and len(model.shape) == 1 else (self.rng.randint(1, 4),)  # type: ignore[arg-type]
+        assert model.shape is not None
+        shape = model.shape if self.rng.random() < 0.7 and len(model.shape) == 1 else (self.rng.randint(1, 4),)
         fill = self.rng.choice(["zeros", "empty"])
         a = self.b.one(Alloc(fill), [const(n) for n in shape], Array(t, 1, "C"), "buf")
         self.add(a, shape)
@@ -320,7 +365,10 @@ class _Generator:
             source = self.rng.choice([m for m in self.arrays() if len(m.shape or ()) == 1 and m.operand is not a])
             value: Operand = self.float(t)
             if (source.shape or (0,))[0] >= shape[0]:
-                value = self.call(operator.mul, [value, self.b.cast(self.b.one(Load(False), [source.operand, k], source.operand.type.dtype), t)], t)  # type: ignore[union-attr]
+                found = source.operand.type
+                assert isinstance(found, Array)
+                read = self.b.one(Load(False), [source.operand, k], found.dtype)
+                value = self.call(operator.mul, [value, self.b.cast(read, t)], t)
             self.b.emit(Store(False), [a, k, self.bounded(value)])
             inner, self.b = self.b, outer
             self.b.emit(For(), [const(shape[0])], regions=(inner.region([k]),))
@@ -339,7 +387,7 @@ class _Generator:
         self.add(c)
         return c
 
-    def inside(self, count: int, extra: list[Known] | None = None) -> tuple[Builder, list[Known]]:
+    def inside(self, count: builtins.int, extra: list[Known] | None = None) -> tuple[Builder, list[Known]]:
         """Statements of a region: its builder, and the scope at its end. The caller's scope is unchanged."""
         scope, guarded, outer = list(self.scope), list(self.guarded), self.b
         self.scope += extra or []
@@ -401,12 +449,17 @@ class _Generator:
     def float_known(self) -> Operand:
         return self.recent(self.known(FLOAT64)).operand  # type: ignore[no-any-return]
 
-    def wanted(self, count: int) -> list[Known]:
+    def wanted(self, count: builtins.int) -> list[Known]:
         """Values of the scope whose types become results of a region."""
         out = []
         for _ in range(count):
             kind = self.rng.random()
-            found = self.arrays() if kind < 0.35 else self.known(INT64) if kind < 0.5 else [k for k in self.scope if is_float(k.operand.type)]
+            if kind < 0.35:
+                found = self.arrays()
+            elif kind < 0.5:
+                found = self.known(INT64)
+            else:
+                found = [k for k in self.scope if is_float(k.operand.type)]
             out.append(self.recent(found))
         return out
 
@@ -466,7 +519,7 @@ class _Generator:
         if isinstance(n, Const) and isinstance(n.value, int) and n.value > 0:
             self.late(builder, end, inits, params, yields)
         results = [self.names.var(p.operand.type, "q") for p in params]
-        self.b.add(Stmt(For(), (n, *inits), tuple(results), (builder.region([k, *(p.operand for p in params)], yields),)))  # type: ignore[misc]
+        self.b.add(Stmt(For(), (n, *inits), tuple(results), (builder.region([k, *(p.operand for p in params)], yields),)))  # type: ignore[list-item]
         self.scope += [Known(r, p.shape) for r, p in zip(results, params, strict=True)]
 
     def while_loop(self) -> None:
@@ -558,6 +611,12 @@ def check_program(program: Program, gradient: Gradient, seed: int = 0) -> bool:
     return True
 
 
+def _tangent(a: Any, t: Any) -> Any:
+    if t is None:
+        return _zero_tangent(a)
+    return t.copy() if isinstance(a, np.ndarray) else float(t)
+
+
 def _direction(program: Program, seed: int) -> tuple[Any, float]:
     """A random direction and the derivative along it; None where the program is no test."""
     rng = np.random.default_rng(seed)
@@ -565,7 +624,7 @@ def _direction(program: Program, seed: int) -> tuple[Any, float]:
     v: list[Any] = [None] * len(args)
     for i in program.argnums:
         v[i] = rng.uniform(0.5, 1.5, np.shape(args[i])) * rng.choice([-1.0, 1.0], np.shape(args[i]))
-    tangents = [_zero_tangent(a) if t is None else t.copy() if isinstance(a, np.ndarray) else float(t) for a, t in zip(args, v, strict=True)]
+    tangents = [_tangent(a, t) for a, t in zip(args, v, strict=True)]
     try:
         (value,), (slope,) = run_dual(program.function, args, tangents, wide=True, fuel=FUEL)
     except (OutOfFuel, OverflowError):
@@ -595,12 +654,19 @@ def _like(a: Any) -> Any:
     return base[..., ::2]
 
 
+def _wide_array(a: Any) -> Any:
+    if a.dtype != np.float32:
+        return _like(a)
+    if a.flags.c_contiguous or a.flags.f_contiguous:
+        return _like(a).astype(np.float64, order="K")
+    return _like(a.astype(np.float64))
+
+
 def _wide(args: tuple[Any, ...]) -> list[Any]:
     out = []
     for a in args:
         if isinstance(a, np.ndarray):
-            b = _like(a)
-            out.append(b.astype(np.float64, order="K") if a.dtype == np.float32 and (a.flags.c_contiguous or a.flags.f_contiguous) else _like(a.astype(np.float64)) if a.dtype == np.float32 else b)
+            out.append(_wide_array(a))
         else:
             out.append(float(a) if isinstance(a, np.floating) else a)
     return out
@@ -608,7 +674,7 @@ def _wide(args: tuple[Any, ...]) -> list[Any]:
 
 def _equal(a: Any, b: Any) -> bool:
     if isinstance(a, np.ndarray):
-        return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+        return bool(a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes())
     return type(a) is type(b) and repr(a) == repr(b)
 
 

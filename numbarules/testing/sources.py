@@ -175,13 +175,21 @@ class _Writer:
 
     def test(self) -> str:
         r = self.rng
-        return r.choice([f"{r.choice(self.floats)} > {r.uniform(-0.5, 0.5):.2f}", f"{r.choice(self.ints)} % 2 == 0", f"-0.4 < {r.choice(self.floats)} < 0.8", f"{self.element()} < 0.1 and n > 0"])
+        return r.choice(
+            [
+                f"{r.choice(self.floats)} > {r.uniform(-0.5, 0.5):.2f}",
+                f"{r.choice(self.ints)} % 2 == 0",
+                f"-0.4 < {r.choice(self.floats)} < 0.8",
+                f"{self.element()} < 0.1 and n > 0",
+            ]
+        )
 
     # ------------------------------------------------------------------------------------------ statements
 
     def statement(self) -> None:
         self.left -= 1
-        simple = [self.assign, self.assign, self.augment, self.store, self.store, self.add, self.slice_store, self.view, self.exchange, self.swap, self.make, self.integer, self.tuple_, self.helper]
+        simple = [self.assign, self.assign, self.augment, self.store, self.store, self.add, self.slice_store]
+        simple += [self.view, self.exchange, self.swap, self.make, self.integer, self.tuple_, self.helper]
         nested = [self.branch, self.branch, self.for_loop, self.for_loop, self.while_loop, self.leave]
         if self.depth < 4 and self.left > 1 and self.rng.random() < 0.45:
             self.rng.choice(nested)()
@@ -239,11 +247,25 @@ class _Writer:
         a = r.choice(self.arrays)
         name = self.new("w")
         if len(a.shape) == 2:
-            text, shape = r.choice([(f"{a.name}[{self.index(a.shape[0])}]", a.shape[1:]), (f"{a.name}[:, {self.index(a.shape[1])}]", a.shape[:1]), (f"{a.name}.T", a.shape[::-1]), (f"{a.name}[1:]", (a.shape[0] - 1, a.shape[1]))])
+            text, shape = r.choice(
+                [
+                    (f"{a.name}[{self.index(a.shape[0])}]", a.shape[1:]),
+                    (f"{a.name}[:, {self.index(a.shape[1])}]", a.shape[:1]),
+                    (f"{a.name}.T", a.shape[::-1]),
+                    (f"{a.name}[1:]", (a.shape[0] - 1, a.shape[1])),
+                ]
+            )
             if shape[0] < 1:
                 return
         else:
-            text, shape = r.choice([(f"{a.name}[1:]", (a.shape[0] - 1,)), (f"{a.name}[::-1]", a.shape), (f"{a.name}[::2]", ((a.shape[0] + 1) // 2,)), (a.name, a.shape)])
+            text, shape = r.choice(
+                [
+                    (f"{a.name}[1:]", (a.shape[0] - 1,)),
+                    (f"{a.name}[::-1]", a.shape),
+                    (f"{a.name}[::2]", ((a.shape[0] + 1) // 2,)),
+                    (a.name, a.shape),
+                ]
+            )
             if shape[0] < 1:
                 return
         self.line(f"{name} = {text}")
@@ -267,11 +289,25 @@ class _Writer:
         flat = [a for a in self.arrays if a.shape == (4,)]
         a = r.choice(flat)
         name = r.choice(["b0", "b1"])
-        self.line(r.choice([f"{name} = np.zeros(4)", f"{name} = {a.name} * math.sin({self.atom()}) + 0.0", f"{name} = b1.copy()", f"{name} = b0 - {a.name} * 0.5", f"{name} = np.sin({a.name}) * 1.0"]))
+        values = [
+            "np.zeros(4)",
+            f"{a.name} * math.sin({self.atom()}) + 0.0",
+            "b1.copy()",
+            f"b0 - {a.name} * 0.5",
+            f"np.sin({a.name}) * 1.0",
+        ]
+        self.line(f"{name} = {r.choice(values)}")
 
     def integer(self) -> None:
         i = self.rng.choice(["i0", "i1"])
-        self.line(self.rng.choice([f"{i} = ({i} * 5 + 3) % 7", f"{i} += 1", f"{i} = int(abs(v0) * 10.0) % 5", f"{i} = i1 + i0 + 1", f"{i} = (i0 if {self.test()} else 4)"]))
+        lines = [
+            f"{i} = ({i} * 5 + 3) % 7",
+            f"{i} += 1",
+            f"{i} = int(abs(v0) * 10.0) % 5",
+            f"{i} = i1 + i0 + 1",
+            f"{i} = (i0 if {self.test()} else 4)",
+        ]
+        self.line(self.rng.choice(lines))
 
     def tuple_(self) -> None:
         a, b = self.rng.sample(self.floats[:3], 2)
@@ -302,7 +338,8 @@ class _Writer:
     def for_loop(self) -> None:
         r = self.rng
         k = self.new("k")
-        step = r.choice(["{n}", "1, {n}", "{n}, -1, -1", "{n}, 0, -2", "0, 5, n % 2 + 1", "n % 2, 0", "i0, i0 + 3"]).format(n=r.randint(1, 4))
+        ranges = ["{n}", "1, {n}", "{n}, -1, -1", "{n}, 0, -2", "0, 5, n % 2 + 1", "n % 2, 0", "i0, i0 + 3"]
+        step = r.choice(ranges).format(n=r.randint(1, 4))
         kind = r.random()
         if kind < 0.75:
             self.line(f"for {k} in range({step}):")
@@ -348,11 +385,12 @@ class _Writer:
 
     def leave(self) -> None:
         """A return in the middle, or a raise that is not taken."""
-        self.line(f"if {self.rng.choice(['v0', 'v1', 'v2'])} > {self.rng.uniform(0.6, 1.2):.2f}:" if self.rng.random() < 0.7 else "if n > 100:")
-        if "n > 100" in self.lines[-1]:
-            self.line("    raise ValueError('large')")
-        else:
+        if self.rng.random() < 0.7:
+            self.line(f"if {self.rng.choice(['v0', 'v1', 'v2'])} > {self.rng.uniform(0.6, 1.2):.2f}:")
             self.line(f"    return {self.expression()}")
+        else:
+            self.line("if n > 100:")
+            self.line("    raise ValueError('large')")
 
 
 # ---------------------------------------------------------------------------------------------- checks
@@ -412,6 +450,7 @@ def _copies(args: tuple[Any, ...]) -> list[Any]:
             if a.flags.c_contiguous or a.flags.f_contiguous:
                 a = a.copy(order="K")
             else:
+                assert a.base is not None
                 base = np.array(a.base)
                 offset = (a.__array_interface__["data"][0] - a.base.__array_interface__["data"][0]) // a.itemsize
                 a = np.lib.stride_tricks.as_strided(base.reshape(-1)[offset:], a.shape, a.strides)
@@ -419,10 +458,21 @@ def _copies(args: tuple[Any, ...]) -> list[Any]:
     return out
 
 
+def _wide(a: Any) -> Any:
+    if not isinstance(a, np.ndarray):
+        return a
+    if a.flags.forc:
+        return a.astype(np.float64, order="K")
+    return a if a.dtype == np.float64 else a.astype(np.float64)[...]
+
+
 def _forward(f: Any, program: Source, v: list[Any]) -> tuple[float, float]:
     ir = capture(f.py_func, tuple(map(typeof, program.args)), {})
-    args = [a.astype(np.float64, order="K") if isinstance(a, np.ndarray) and a.flags.forc else a.astype(np.float64)[...] if isinstance(a, np.ndarray) and a.dtype != np.float64 else a for a in _copies(program.args)]
-    tangents: list[Any] = [float(w) if w.ndim == 0 else np.array(w, order="F" if a.flags.f_contiguous else "C") for a, w in zip((np.asarray(args[0]), *args[1:3]), v, strict=True)]
+    args = [_wide(a) for a in _copies(program.args)]
+    varied = (np.asarray(args[0]), *args[1:3])
+    tangents: list[Any] = [
+        float(w) if w.ndim == 0 else np.array(w, order="F" if a.flags.f_contiguous else "C") for a, w in zip(varied, v, strict=True)
+    ]
     (value,), (slope,) = run_dual(ir, args, [*tangents, None], wide=True, resolve=_callee)
     return float(slope or 0.0), float(value)
 

@@ -150,7 +150,7 @@ def _is_sum(region: Region, p: Var, y: Operand, uses: Counter[Operand]) -> bool:
         if s is None or uses[at] != 1:
             return False
         if s.regions:
-            return _is_handed_on(s, p, s.results.index(at), uses)  # type: ignore[arg-type]
+            return _is_handed_on(s, p, s.results.index(at), uses)
         if not isinstance(s.op, Apply) or not isinstance(s.op.callee, Named) or s.op.callee.obj not in (operator.add, operator.sub):
             return False
         first, second = s.args
@@ -162,7 +162,9 @@ def _is_handed_on(s: Stmt, p: Var, i: int, uses: Counter[Operand]) -> bool:
     """True where result `i` of a statement with regions is `p` plus terms, and `p` is read nowhere else."""
     if isinstance(s.op, For):
         (inner,) = s.regions
-        return s.args[1 + i] is p and uses[p] == 1 and inner.yields is not None and _is_sum(inner, inner.params[1 + i], inner.yields[i], uses)
+        if s.args[1 + i] is not p or uses[p] != 1 or inner.yields is None:
+            return False
+        return _is_sum(inner, inner.params[1 + i], inner.yields[i], uses)
     if isinstance(s.op, If):
         sides = [r for r in s.regions if r.yields is not None]
         counts = [_uses(r) for r in sides]

@@ -59,7 +59,13 @@ def read_again_after_a_store(x):
     return s
 
 
-PROGRAMS = [partial_sums_read_by_another_sum, inner_sum_read_by_the_outer_loop, difference_the_other_way_round, sum_in_one_branch, read_again_after_a_store]
+PROGRAMS = [
+    partial_sums_read_by_another_sum,
+    inner_sum_read_by_the_outer_loop,
+    difference_the_other_way_round,
+    sum_in_one_branch,
+    read_again_after_a_store,
+]
 
 
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)

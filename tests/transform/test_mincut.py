@@ -28,13 +28,14 @@ def test_against_every_cut(seed: int) -> None:
     rng = random.Random(seed)
     nodes = range(rng.randint(1, 8))
     operands = {n: [m for m in range(n) if rng.random() < 0.4] for n in nodes}
-    roots = {n for n in nodes if not operands[n] and rng.random() < 0.8 or rng.random() < 0.15}
+    roots = {n for n in nodes if (not operands[n] and rng.random() < 0.8) or rng.random() < 0.15}
     operands = {n: o for n, o in operands.items() if n not in roots}
     weight = {n: rng.choice([1, 4, 8, 8]) for n in nodes}
     needed = rng.sample(nodes, rng.randint(1, len(nodes)))
     cut = minimum_cut(needed, operands, roots, weight)
     assert separates(set(cut), needed, operands, roots)
-    best = min(sum(weight[n] for n in c) for size in range(len(nodes) + 1) for c in itertools.combinations(nodes, size) if separates(set(c), needed, operands, roots))
+    sets = (set(c) for size in range(len(nodes) + 1) for c in itertools.combinations(nodes, size))
+    best = min(sum(weight[n] for n in c) for c in sets if separates(c, needed, operands, roots))
     assert sum(weight[n] for n in cut) == best
 
 

@@ -136,7 +136,19 @@ def an_unused_array(b: Builder, x: Var, n: Var, a: Var) -> Operand:
     return x
 
 
-CASES = [unused_work, a_store_stays, integers_fold, a_known_branch, one_value_on_both_sides, undefined_on_one_side, an_invariant_loop_value, an_affine_loop_value, a_loop_value_nobody_uses, a_while_that_writes_stays, an_unused_array]
+CASES = [
+    unused_work,
+    a_store_stays,
+    integers_fold,
+    a_known_branch,
+    one_value_on_both_sides,
+    undefined_on_one_side,
+    an_invariant_loop_value,
+    an_affine_loop_value,
+    a_loop_value_nobody_uses,
+    a_while_that_writes_stays,
+    an_unused_array,
+]
 
 
 def unnumbered(text: str) -> list[str]:
