@@ -271,9 +271,9 @@ class Interpreter:
             case Named(obj):
                 f: Any = obj
             case Method(name):
-                f = lambda a, *rest, **kw: getattr(a, name)(*rest, **kw)  # noqa: E731
+                f = lambda a, *rest, **kw: getattr(a, name)(*rest, **kw)  # noqa: E731 - one line a case
             case Attribute(name):
-                f = lambda a: getattr(a, name)  # noqa: E731
+                f = lambda a: getattr(a, name)  # noqa: E731 - one line a case
         if f is assign or f in _INPLACE:
             return self.assignment(f, values, stmt)
         if isinstance(stmt.op.callee, Named) and (code := self.resolve(f, stmt)) is not None:

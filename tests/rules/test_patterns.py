@@ -93,7 +93,7 @@ D, S, L = DiagonalType(), SpecialDiagonalType(), LineType()
         (None, [types.none, types.Omitted(None)], [i8, types.Optional(i8)]),
         ((types.Integer, None), [i8, one, types.none], [f8]),
         (Diagonal | types.Float, [D, S, f8], [i8]),
-        (typing.Optional[int], [i8, types.none], [f8]),  # noqa: UP045
+        (typing.Optional[int], [i8, types.none], [f8]),  # noqa: UP045 - the old spelling is tested too
         (typing.Literal["L", "U"], [types.literal("L"), types.literal("U")], [types.literal("X")]),
         (Diagonal, [D, S], [matrix]),
         (float, [f8, f4], [i8]),
