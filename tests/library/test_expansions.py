@@ -357,7 +357,7 @@ def label(case: tuple[Any, tuple[Any, ...], dict[str, Any]]) -> str:
 
 
 def sampled(found: list[Any], each: int) -> list[Any]:
-    """The cases as parameters: of each function the first, and every `each`-th of the rest, in every run; the others with the slow tests."""
+    """The cases as parameters: the first of each function and every `each`-th of the rest run always, the others with the slow tests."""
     seen: set[Any] = set()
     out: list[Any] = []
     for i, case in enumerate(found):
