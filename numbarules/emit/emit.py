@@ -108,6 +108,7 @@ class _Emitter:
         self.locals: dict[str, Any] = {}
         self.names: dict[Var, Any] = {}
         self.temporaries = 0
+        self.labels = 0
         self.block = self.new_block()
         self.scopes = Scopes(function)
 
@@ -122,7 +123,8 @@ class _Emitter:
     # ------------------------------------------------------------------------------------------ pieces
 
     def new_block(self) -> Any:
-        label = len(self.blocks)
+        label = self.labels
+        self.labels += 1  # never used twice, whatever was deleted meanwhile
         self.blocks[label] = nir.Block(self.scope, self.loc)
         return self.blocks[label]
 
@@ -433,7 +435,8 @@ class _Emitter:
         values = [self.temporary(nir.Global("Ellipsis", Ellipsis, self.loc), "all") if p is None else p for p in parts]
         if not values:
             values = [self.temporary(nir.Global("Ellipsis", Ellipsis, self.loc), "all")]
-        return nir.Expr.getitem(source, values[0] if len(values) == 1 else self.tuple_of(values), self.loc)
+        bare = len(values) == 1 and any(p is not None for p in parts)  # Numba has no `a[...]`, only `a[(...,)]`
+        return nir.Expr.getitem(source, values[0] if bare else self.tuple_of(values), self.loc)
 
     def alloc(self, fill: str, stmt: Stmt) -> Any:
         t = stmt.result.type
