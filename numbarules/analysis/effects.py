@@ -80,6 +80,10 @@ class Effects:
 
 PURE = Effects()
 READS = Effects(reads=True)
+WRITES = Effects(writes=(0,))
+RAISES = Effects(may_raise=True)
+ALIASES = Effects(aliases=True)
+ANYTHING = Effects(reads=True, opaque=True, may_raise=True, aliases=True)
 
 _DIVISIONS = {operator.truediv, operator.floordiv, operator.mod, np.floor_divide, divmod}
 _INPLACE = {getattr(operator, "i" + n) for n in "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split()}
@@ -99,36 +103,38 @@ _PURE_METHODS = set(
 def effects(stmt: Stmt) -> Effects:
     """The effects of one statement, inner regions included."""
     match stmt.op:
+        case Apply(Named(obj)):
+            return _call(stmt, obj)
         case Load():
             return READS
         case Store() | AddTo():
-            return Effects(writes=(0,))
+            return WRITES
         case View(kind="reshape"):
             return Effects(aliases=True, may_raise=True)
         case View():
-            return Effects(aliases=True)
+            return ALIASES
         case Cast() | Alloc() | Shape():
-            return Effects(aliases=isinstance(stmt.op, Cast))
+            return ALIASES if isinstance(stmt.op, Cast) else PURE
         case MakeTuple() | Item():
-            return Effects(aliases=True)
+            return ALIASES
         case ShadowLike() | PrivateCopy() | Snapshot() | Slab() | Extend() | Get():
             return READS
         case Put():
-            return Effects(writes=(0,))
+            return WRITES
         case OpenRecord() | Offset():
             return PURE
         case Call(writes=writes):
             return Effects(reads=True, writes=writes, may_raise=True, aliases=True)
         case Invoke():
-            return Effects(reads=True, opaque=True, may_raise=True, aliases=True)
+            return ANYTHING
         case Retain() | CloseRecord():
-            return Effects(writes=(0,))
+            return WRITES
         case Raise():
-            return Effects(may_raise=True)
+            return RAISES
         case Raw(payload) if type(payload).__name__ == "Print":
             return Effects(reads=True, may_raise=True)
         case Raw():
-            return Effects(reads=True, opaque=True, may_raise=True, aliases=True)
+            return ANYTHING
         case If() | For() | While():
             return region_effects(stmt.regions)
         case Rule():  # a rule changes none of its arguments, and its value is new
@@ -137,9 +143,7 @@ def effects(stmt: Stmt) -> Effects:
             return Effects(aliases=name in _VIEWS or not all(isinstance(r.type, Scalar | NoneType) for r in stmt.results))
         case Apply(Method(name)):
             return _method(stmt, name)
-        case Apply(Named(obj)):
-            return _call(stmt, obj)
-    return Effects(reads=True, opaque=True, may_raise=True, aliases=True)
+    return ANYTHING
 
 
 def region_effects(regions: tuple[Region, ...]) -> Effects:
@@ -163,21 +167,21 @@ def _call(stmt: Stmt, obj: Any) -> Effects:
     if obj is assign or obj is operator.setitem:
         return Effects(reads=True, writes=(0,), may_raise=True)
     if not _hashable(obj):
-        return Effects(reads=True, opaque=True, may_raise=True, aliases=True)
+        return ANYTHING
     if obj in _INPLACE:
         return Effects(reads=True, writes=(0,), may_raise=True, aliases=True)
     module = getattr(obj, "__module__", "") or ""
-    if written := _outputs(stmt, obj):
-        return Effects(reads=True, writes=written, may_raise=True, aliases=True)
     if _scalars(stmt):
         if obj in _DIVISIONS:
-            return Effects(may_raise=True)
+            return RAISES
         if module in ("_operator", "math", "cmath") or obj in _BUILTINS or isinstance(obj, np.ufunc):
             return PURE
         if isinstance(obj, type) and issubclass(obj, np.generic):
             return PURE
         if getattr(obj, "__numbarules_pure__", False):
             return PURE
+    elif written := _outputs(stmt, obj):
+        return Effects(reads=True, writes=written, may_raise=True, aliases=True)
     if module == "_operator" or obj in _BUILTINS or isinstance(obj, np.ufunc):
         return Effects(reads=True, may_raise=True, aliases=obj is operator.getitem)
     if module.startswith("numpy") and not module.startswith("numpy.random") and "random" not in module:
@@ -188,7 +192,7 @@ def _call(stmt: Stmt, obj: Any) -> Effects:
     own = getattr(obj, "__numbarules_effects__", None)
     if own is not None:
         return own  # type: ignore[no-any-return]
-    return Effects(reads=True, opaque=True, may_raise=True, aliases=True)
+    return ANYTHING
 
 
 def _outputs(stmt: Stmt, obj: Any) -> tuple[int, ...]:
@@ -221,7 +225,7 @@ def _method(stmt: Stmt, name: str) -> Effects:
             return Effects(reads=True, may_raise=True, aliases=True)
         if name in _WRITERS:
             return Effects(reads=True, writes=(0,), may_raise=True)
-    return Effects(reads=True, opaque=True, may_raise=True, aliases=True)
+    return ANYTHING
 
 
 def _hashable(obj: Any) -> bool:
