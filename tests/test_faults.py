@@ -17,7 +17,7 @@ from numbarules.ir.verify import IllFormedError
 from numbarules.testing.interpreter import IllFormed
 from numbarules.testing.programs import Mismatch, Program, check_program, generate
 
-CI_SEEDS = 1000  # of tests/transform/test_generated_ir.py
+CI_SEEDS = 600  # of tests/transform/test_generated_ir.py
 
 # The first seed that catches the fault; where the generator has changed, the search finds another one.
 SEEDS: dict[str, int] = {

@@ -16,7 +16,7 @@ from numbarules.ir.types import FLOAT64, INT64, Array, Type
 from numbarules.primitives import Failure
 from numbarules.testing.programs import Mismatch, Program, check_program, generate, shrink
 
-SEEDS = 1000
+SEEDS = 600
 BATCH = 50
 VECTOR = Array(FLOAT64, 1, "C")
 
