@@ -8,6 +8,7 @@ from typing import Protocol
 
 from ..analysis.alias import holds_memory
 from ..ir.nodes import (
+    UNDEFINED,
     AddTo,
     Apply,
     Cast,
@@ -263,11 +264,10 @@ class Reverse:
             return
         if len(alive) == 1:  # the other side raises: whoever comes back came through this one
             inner, env = sides[alive[0]]
-            self.hand_over(node, alive[0], self.close_side(node, alive[0], inner), b)
-            for v in changed:
-                vbar = env.get(v)
-                if vbar is not None:
-                    adj.set(v, vbar)
+            body = self.close_side(node, alive[0], inner, tuple(env.get(v) or zero(v.type) for v in changed))
+            b.body.extend(body.body)
+            for v, vbar in zip(changed, body.yields or (), strict=True):
+                adj.set(v, vbar)
             return
         results = [self.names.var(v.type, f"d_{v.name}") for v in changed]
         regions = []
@@ -278,10 +278,6 @@ class Reverse:
         b.add(Stmt(If(), (stmt.args[0],), tuple(results), tuple(regions), stmt.loc))
         for v, r in zip(changed, results, strict=True):
             adj.set(v, r)
-
-    def hand_over(self, node: Node, i: int, body: Region, b: Builder) -> None:
-        for s in body.body:
-            b.add(s)
 
     def close_side(self, node: Node, i: int, inner: Builder, yields: tuple[Operand, ...] = ()) -> Region:
         """The reverse of one side of a branch, with what it needs from the forward side handed out as results of the branch."""
@@ -302,16 +298,14 @@ class Reverse:
         node.results.append(out)
         for j, tree in enumerate(node.trees):
             if tree.yields is not None:
-                from ..ir.nodes import UNDEFINED
-
                 tree.yields.append(v if j == i else Const(v.type, UNDEFINED))
         return out
 
     # ------------------------------------------------------------------------------------------ loops
 
     def loop_body(
-        self, node: Node, adj: Adjoints, carried_offset: int, b: Builder
-    ) -> tuple[Builder, list[tuple[Var, Var, Operand]], list[tuple[int, Var, Operand]], Adjoints]:
+        self, node: Node, b: Builder
+    ) -> tuple[Builder, list[tuple[Var, Var, Operand]], list[tuple[int, Var, Operand]]]:
         """The reverse of one iteration: its builder, the accumulators of outer values and the cotangents of carried ones."""
         stmt = node.primal
         assert stmt is not None
@@ -337,7 +331,7 @@ class Reverse:
             self.region(tree, env, inner)
         accumulators = [(v, acc, value) for v, acc in sums.items() if (value := env.get(v)) is not None and value is not acc]
         moved = [(j, bar, env.get(region.params[skip + j]) or zero(bar.type)) for j, bar in carried]
-        return inner, accumulators, moved, env
+        return inner, accumulators, moved
 
     def for_loop(self, node: Node, adj: Adjoints, b: Builder) -> None:
         stmt = node.primal
@@ -347,7 +341,7 @@ class Reverse:
                 if self.active(init):
                     adj.add(init, adj.take(result), b)
             return
-        inner, sums, moved, _ = self.loop_body(node, adj, 1, b)
+        inner, sums, moved = self.loop_body(node, b)
         result_bars = [adj.take(r) if is_float(r.type) else None for r in stmt.results]
         if not inner.body and not sums and not any(result_bars):
             return
@@ -376,7 +370,7 @@ class Reverse:
         assert stmt is not None
         if stmt.regions[0].yields is None:
             return
-        inner, sums, moved, _ = self.loop_body(node, adj, 0, b)
+        inner, sums, moved = self.loop_body(node, b)
         result_bars = [adj.take(r) if is_float(r.type) else None for r in stmt.results]
         if not inner.body and not sums and not any(result_bars):
             return
