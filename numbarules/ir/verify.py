@@ -50,7 +50,7 @@ from .nodes import (
     While,
 )
 from .text import statement_text
-from .types import BOOL, INT64, Array, NoneType, Pointer, Scalar, Tuple, Type, is_float, is_integer
+from .types import BOOL, INT64, Array, NoneType, Opaque, Pointer, Scalar, Tuple, Type, is_float, is_integer
 
 __all__ = ["CHECK", "IllFormedError", "checked", "verify"]
 
@@ -248,6 +248,8 @@ def _apply(stmt: Stmt) -> None:
 def _cast(stmt: Stmt) -> None:
     _arity(stmt, 1, 1)
     source, target = stmt.args[0].type, stmt.result.type
+    if isinstance(source, Opaque) or isinstance(target, Opaque):
+        return  # an optional value, or what only the back end knows
     for kind in (Array, Pointer):
         _need(isinstance(source, kind) == isinstance(target, kind), f"a cast from {source} to {target}", stmt)
     if isinstance(source, Array) and isinstance(target, Array):
