@@ -102,3 +102,8 @@ def test_recursion_is_restored_for_the_second_call():
     expected = (top(0.7 + h) - top(0.7 - h)) / (2 * h)
     assert pullback(1.0) == pullback(1.0)
     assert pullback(1.0)[0] == pytest.approx(expected, rel=1e-8)
+
+
+def test_of_a_lambda():
+    y, pullback = nr.vjp(lambda x: x * x, 3.0)
+    assert (y, pullback(1.0)) == (9.0, (6.0,))

@@ -55,7 +55,7 @@ class GradientDispatcher(CPUDispatcher):
         def generate(func_id: Any, args: tuple[Any, ...]) -> Generated:
             return itself()._generate(func_id, args)  # type: ignore[union-attr]
 
-        name = f"{function.__name__ if function.__name__.isidentifier() else 'function'}_{kind}"
+        name = f"{function.__name__}_{kind}"
         doc = f"The {'value and gradient' if kind == 'value_and_grad' else 'gradient'} of `{function.__qualname__}`."
         stub = make_stub(name, list(inspect.signature(function).parameters.values()), generate, function.__module__, doc)
         given = primal.targetoptions if isinstance(primal, Dispatcher) else {}

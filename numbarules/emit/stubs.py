@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any
@@ -30,8 +31,9 @@ def stub_dispatcher(
 def make_stub(name: str, parameters: list[inspect.Parameter], generator: Generator, module: str, doc: str = "") -> FunctionType:
     """A function of the given name and parameters that does nothing, and carries the generator of its code.
 
-    A parameter by keyword only becomes an ordinary one, as Numba has it.
+    A parameter by keyword only becomes an ordinary one, as Numba has it. A lambda's name is made an identifier.
     """
+    name = re.sub(r"\W+", "", name)
     namespace: dict[str, Any] = {"__name__": module}
     shown = []
     for i, p in enumerate(parameters):
