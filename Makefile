@@ -19,7 +19,7 @@ demo: setup
 	$(BIN)/python examples/ode_fit.py
 
 test: setup
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
 test-slow: setup
 	$(BIN)/python -m pytest -m slow
