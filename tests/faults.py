@@ -138,13 +138,13 @@ def _no_swap(right: Any, self: Forward, stmt: Stmt, nodes: list[Any]) -> None:
 
 
 def _lost_sums(right: Any, *args: Any) -> Any:
-    inner, _, moved, env = right(*args)
-    return inner, [], moved, env
+    inner, _, moved = right(*args)
+    return inner, [], moved
 
 
 def _lost_carried(right: Any, *args: Any) -> Any:
-    inner, sums, moved, env = right(*args)
-    return inner, sums, [(j, bar, adjoints.zero(bar.type)) for j, bar, _ in moved], env
+    inner, sums, moved = right(*args)
+    return inner, sums, [(j, bar, adjoints.zero(bar.type)) for j, bar, _ in moved]
 
 
 def _wrong_side(right: Any, self: Any, stmt: Stmt, args: Any, env: Any, b: Any) -> Any:
