@@ -35,7 +35,7 @@ __all__ = ["Source", "Wrong", "check_source", "compiled", "source"]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The text of a function `f` (and of helpers), arguments, and the tolerance that its precision asks for."""
+    """The text of a function `f`, arguments, and the tolerance that its precision asks for."""
 
     text: str
     args: tuple[Any, ...]
@@ -46,27 +46,35 @@ class Wrong(AssertionError):
     """A gradient, value or argument that is not what it must be."""
 
 
-def source(seed: int, size: int = 9) -> Source:
-    """The function of a seed, with about `size` statements."""
-    return _Writer(random.Random(seed), size).write()
+# statements of a program beside its frame: compilation takes one second at 4 of them and more than two at 9
+SIZES = (2, 3, 4, 4, 5, 9)
 
 
-_HELPERS = """
+def source(seed: int) -> Source:
+    """The function of a seed."""
+    rng = random.Random(seed)
+    return _Writer(rng, rng.choice(SIZES)).write()
+
+
+# called by the programs; one dispatcher for all of them, since each is compiled once
+
+
 @njit
-def blend(a, b):
+def blend(a, b):  # type: ignore[no-untyped-def]
     if a > b:
         return a * 0.5 + math.sin(b)
     return b - a * b
 
+
 @njit
-def bump(v, i, c):
+def bump(v, i, c):  # type: ignore[no-untyped-def]
     v[i] += c * v[(i + 1) % v.shape[0]]
     return v[i] * c
 
+
 @njit
-def pair(a, b):
+def pair(a, b):  # type: ignore[no-untyped-def]
     return a * b, a - b
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +119,7 @@ class _Writer:
         self.line("for k in range(4):")
         self.line("    r += (0.3 + 0.1 * k) * (b0[k] - b1[k] * x[k]) + 0.07 * k * y[k % 3, k]")
         self.line("return r")
-        text = _HELPERS + "\n@njit\ndef f(s, x, y, n):\n" + "\n".join(self.lines) + "\n"
+        text = "@njit\ndef f(s, x, y, n):\n" + "\n".join(self.lines) + "\n"
         return Source(text, (rng.uniform(-1.2, 1.2), x, y, rng.randint(1, 5)), 2e-3 if single else 1e-8)
 
     def strided(self, shape: tuple[int, ...], layout: str, dtype: Any) -> Any:
@@ -189,7 +197,7 @@ class _Writer:
     def statement(self) -> None:
         self.left -= 1
         simple = [self.assign, self.assign, self.augment, self.store, self.store, self.add, self.slice_store]
-        simple += [self.view, self.exchange, self.swap, self.make, self.integer, self.tuple_, self.helper]
+        simple += [self.view, self.exchange, self.swap, self.make, self.integer, self.tuple_, self.helper, self.sums]
         nested = [self.branch, self.branch, self.for_loop, self.for_loop, self.while_loop, self.leave]
         if self.depth < 4 and self.left > 1 and self.rng.random() < 0.45:
             self.rng.choice(nested)()
@@ -323,6 +331,19 @@ class _Writer:
         a = self.rng.choice(flat)
         self.line(f"{self.rng.choice(self.floats[:3])} = bump({a.name}, {self.index(a.shape[0])}, math.sin({self.atom()}))")
 
+    def sums(self) -> None:
+        """A loop that only sums, where a sum may read another one's partial values, an array may keep them, or neither."""
+        r = self.rng
+        v, w = r.sample(self.floats[:3], 2)
+        a, b = r.choice([x for x in self.arrays if len(x.shape) == 1]), r.choice(["b0", "b1"])
+        k = self.new("k")
+        self.line(f"for {k} in range({r.choice(['4', '3', '1, 4', '3, -1, -1'])}):")
+        term = f"{a.name}[{k} % {a.shape[0]}]"
+        self.line(f"    {v} += {r.choice([term, f'math.sin({term})', f'{term} * {b}[{k}]'])} * {self.number()}")
+        more = [f"{w} += math.sin({v}) * 0.3", f"{w} += {term} * {self.number()}", f"{w} -= {v} * 0.2", f"{b}[{k}] = {v} * 0.5"]
+        for line in r.sample(more, r.randint(0, 2)):
+            self.line(f"    {line}")
+
     # ------------------------------------------------------------------------------------------ control
 
     def branch(self) -> None:
@@ -400,7 +421,8 @@ def compiled(text: str, name: str) -> Any:
     """The dispatcher `f` of a text, with its lines known to tracebacks."""
     filename = f"<{name}>"
     linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
-    scope: dict[str, Any] = {"njit": njit, "np": np, "math": math, "__name__": "numbarules.testing.generated"}
+    scope: dict[str, Any] = {"njit": njit, "np": np, "math": math, "blend": blend, "bump": bump, "pair": pair}
+    scope["__name__"] = "numbarules.testing.generated"
     exec(compile(text, filename, "exec"), scope)
     return scope["f"]
 
