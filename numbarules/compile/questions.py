@@ -6,7 +6,8 @@ from typing import Any
 
 from ..capture.closures import OptedOut
 from ..rules.table import table
-from .rule_calls import answer, bound_types
+from .rule_arguments import bound_types
+from .rule_calls import answer
 
 __all__ = ["no_rrule"]
 

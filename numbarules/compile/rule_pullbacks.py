@@ -1,0 +1,249 @@
+"""The pullback of a rule, typed for what is given and wanted at one call, and its cotangents matched with the arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from .._numba import NumbaError, numba_type, types
+from ..analysis.alias import aliases_of, holds_memory
+from ..analysis.effects import effects
+from ..capture.closures import Pair
+from ..capture.translate import translate
+from ..errors import RuleError, message
+from ..ir.nodes import Function, Stmt, Var, walk
+from ..ir.types import Array, NoneType, Opaque, Scalar, Tuple, Type, is_float, is_float_array, leaves, writable
+from ..rules.table import Entry
+
+__all__ = ["Half", "carries", "has_params", "refuse", "rule_name"]
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """See `transform.splice.Half`."""
+
+    function: Function
+    takes: tuple[int, ...]
+    shadowed: tuple[int, ...]
+    targets: tuple[int | None, ...]
+
+
+@dataclass(eq=False, slots=True)
+class Half:
+    """`Rule.pullback`: types the pullback for what is given and wanted at one call."""
+
+    name: str
+    entry: Entry
+    pair: Pair
+    args: tuple[Type, ...]
+    slots: int
+    result: Type
+    captured: tuple[Type, ...]
+    options: dict[str, Any]
+    made: dict[Any, Typed] = field(default_factory=dict)
+
+    def half(self, given: tuple[bool, ...], wanted: tuple[bool, ...]) -> Typed:
+        if (given, wanted) not in self.made:
+            self.made[given, wanted] = self.make(given, wanted)
+        return self.made[given, wanted]
+
+    @property
+    def accumulates(self) -> bool:
+        """True for a pullback that adds into the shadows of array arguments."""
+        return self.pair.pullback.parameters > 1
+
+    def make(self, given: tuple[bool, ...], wanted: tuple[bool, ...]) -> Typed:
+        shadows, shadowed = self.shadows(wanted) if self.accumulates else ([], [])
+        attempts = [given] if all(given) or not isinstance(self.result, Tuple) else [given, (True,) * len(given)]
+        failure: NumbaError | None = None
+        for takes in attempts:
+            flags = iter(takes)
+            ybar = self.cotangent(self.result, flags)
+            try:
+                typed = self.pair.pullback.typed((ybar, *shadows), {**self.options, "error_model": "numpy"})
+            except NumbaError as e:
+                failure = failure or e
+                continue
+            function = translate(typed, (("error_model", "numpy"),))
+            self.check_reads(function, len(shadowed))
+            used = tuple(i for i, (t, k) in enumerate(zip(self.result_leaves(), takes, strict=True)) if k and carries(t))
+            return Typed(function, used, tuple(shadowed), self.targets(function.result, function))
+        where = self.pair.pullback.function.__code__
+        raise RuleError(
+            message(
+                f"the pullback `{where.co_name}` of {self.name} does not compile"
+                f" for a cotangent of type {self.cotangent(self.result, iter(given))}",
+                filename=where.co_filename,
+                line=where.co_firstlineno,
+                contract="a pullback takes the cotangent of the value, and None for a part that has none",
+                found=str(failure),
+            )
+        ) from failure
+
+    def check_reads(self, function: Function, shadows: int) -> None:
+        """Refuses a pullback that writes into its cotangent, which is the shadow of the value.
+
+        A read-only array type would say so to Numba, and have it compile what the pullback calls once more.
+        """
+        aliases = aliases_of(function.region)
+        ybars = function.region.params[: len(function.region.params) - len(self.captured) - shadows]
+        theirs = {aliases.of(p) for p in ybars if holds_memory(p.type)}
+        for stmt in walk(function.region):
+            e = effects(stmt)
+            if not e.opaque and any(isinstance(stmt.args[i], Var) and aliases.of(stmt.args[i]) in theirs for i in e.writes if i >= 0):
+                code = self.pair.pullback.function.__code__
+                raise RuleError(
+                    message(
+                        f"the pullback `{code.co_name}` of {self.name} writes into the cotangent that it is given",
+                        filename=stmt.loc.filename if stmt.loc else code.co_filename,
+                        line=stmt.loc.line if stmt.loc else code.co_firstlineno,
+                        contract="the cotangent is read-only to a pullback",
+                        instead="copy it first",
+                    )
+                )
+
+    def result_leaves(self) -> list[Type]:
+        return [t for t in leaves(self.result) if has_params(t)]
+
+    def cotangent(self, t: Type, given: Iterator[bool]) -> Any:
+        """The Numba type of the cotangent of a value, None where there is none."""
+        if isinstance(t, Tuple):
+            return types.Tuple([self.cotangent(i, given) for i in t.items])
+        if not has_params(t) or not next(given) or not carries(t):
+            return types.none
+        return numba_type(writable(t) if isinstance(t, Array) else t)
+
+    def shadows(self, wanted: tuple[bool, ...]) -> tuple[list[Any], list[int]]:
+        """The types of the shadows that the pullback is handed, one an argument, and the leaves that they belong to."""
+        code = self.pair.pullback.function.__code__
+        if self.slots == 0 or self.pair.pullback.parameters != 1 + self.slots:
+            refuse(
+                self.entry,
+                f"has a pullback `{code.co_name}` with {self.pair.pullback.parameters} parameters",
+                "a pullback takes the cotangent alone, or the cotangent and the shadow of each of the rule's parameters",
+                found=f"{self.slots} parameters of the rule" if self.slots else "a rule with `*args`",
+            )
+        out: list[Any] = []
+        shadowed: list[int] = []
+        i = 0
+        for t in self.args:
+            count = sum(1 for x in leaves(t) if has_params(x))
+            if isinstance(t, Tuple):
+                if any(wanted[i : i + count]):
+                    refuse(
+                        self.entry,
+                        f"has a pullback `{code.co_name}` that is handed the shadow of a tuple",
+                        "shadows are those of arrays",
+                        instead="return the cotangents",
+                    )
+                out.append(types.none)
+            elif is_float_array(t) and wanted[i]:
+                out.append(numba_type(writable(t)))  # type: ignore[arg-type]
+                shadowed.append(i)
+            else:
+                out.append(types.none)
+            i += count
+        out += [types.none] * (self.slots - len(self.args))
+        return out, shadowed
+
+    # ------------------------------------------------------------------------------------------ what it returns
+
+    def targets(self, t: Type, function: Function) -> tuple[int | None, ...]:
+        """For each yielded leaf the argument leaf whose cotangent it is."""
+        if function.region.yields is None:
+            return ()
+        args = list(self.args)
+        if self.accumulates:
+            return self.by_value(t)
+        if len(args) == 1 and not isinstance(args[0], Tuple) and not isinstance(t, Tuple):
+            returned: list[Type] = [t]
+        elif (
+            isinstance(t, Tuple) and len(t.items) in (len(args), self.slots) and all(isinstance(x, NoneType) for x in t.items[len(args) :])
+        ):
+            returned = list(t.items)
+        else:
+            refuse(
+                self.entry,
+                "returns the wrong number of cotangents",
+                "a pullback returns one cotangent for each argument, None for no contribution; bare for one argument that is no tuple",
+                found=f"cotangents of type {t} for arguments of types ({', '.join(map(str, args))})",
+            )
+        out: list[int | None] = []
+        start = 0
+        for i, (arg, bar) in enumerate(zip(args, returned, strict=False)):
+            out += self.match(i, arg, bar, start)
+            start += sum(1 for x in leaves(arg) if has_params(x))
+        out += [None] * (len(returned) - len(args))
+        return tuple(out)
+
+    def by_value(self, t: Type) -> tuple[int | None, ...]:
+        """The cotangents that a pullback returns beside those that it adds into shadows: of the scalars, or one an argument."""
+        starts: list[int] = []
+        start = 0
+        for arg in self.args:
+            starts.append(start)
+            start += sum(1 for x in leaves(arg) if has_params(x))
+        scalars = [i for i, arg in enumerate(self.args) if is_float(arg)]
+        if isinstance(t, NoneType):
+            return (None,)
+        items = list(t.items) if isinstance(t, Tuple) else [t]
+        places = list(range(len(self.args))) if len(items) == len(self.args) else scalars if len(items) == len(scalars) else None
+        if places is None or any(is_float_array(self.args[i]) and not isinstance(x, NoneType) for i, x in zip(places, items, strict=True)):
+            refuse(
+                self.entry,
+                "returns the wrong number of cotangents",
+                "a pullback that is handed shadows adds into them, and returns the cotangents of the float scalars only",
+                found=f"cotangents of type {t} for {len(scalars)} float scalars",
+            )
+        return tuple(x for i, bar in zip(places, items, strict=True) for x in self.match(i, self.args[i], bar, starts[i]))
+
+    def match(self, i: int, arg: Type, bar: Type, start: int) -> list[int | None]:
+        """The targets of the leaves of one argument's cotangent."""
+        if isinstance(bar, NoneType) or not any(map(carries, leaves(arg))):
+            return [None] * sum(1 for _ in leaves(bar))
+        if isinstance(arg, Tuple) and isinstance(bar, Tuple) and len(arg.items) == len(bar.items):
+            out: list[int | None] = []
+            for a, x in zip(arg.items, bar.items, strict=True):
+                out += self.match(i, a, x, start)
+                start += sum(1 for leaf in leaves(a) if has_params(leaf))
+            return out
+        fits = (isinstance(arg, Scalar) and isinstance(bar, Scalar)) or (
+            isinstance(arg, Array) and isinstance(bar, Array) and arg.ndim == bar.ndim
+        )
+        if not fits:
+            refuse(
+                self.entry,
+                f"returns a cotangent of argument {i} that is none of its tangents",
+                "a cotangent has the kind and the dimensions of its argument: a number for a number, an array for an array",
+                found=f"{bar} for {arg}",
+            )
+        return [start]
+
+
+def carries(t: Type) -> bool:
+    return is_float(t) or is_float_array(t)
+
+
+def rule_name(entry: Entry) -> str:
+    return f"the rule `{entry.origin.name}` for {entry.signature}"
+
+
+def has_params(t: Type) -> bool:
+    if isinstance(t, Tuple):
+        return any(map(has_params, t.items))
+    return not isinstance(t, NoneType) and not (isinstance(t, Opaque) and t.constant)
+
+
+def refuse(entry: Entry, what: str, contract: str, found: str = "", stmt: Stmt | None = None, instead: str = "") -> NoReturn:
+    where = f" (called at {stmt.loc})" if stmt is not None and stmt.loc is not None else ""
+    raise RuleError(
+        message(
+            f"{rule_name(entry)} {what}{where}",
+            filename=entry.origin.filename,
+            line=entry.origin.line,
+            contract=contract,
+            found=found,
+            instead=instead,
+        )
+    )
