@@ -8,7 +8,7 @@ from typing import Any
 from numba.core import cgutils
 from numba.core import types as _types
 from numba.core.compiler_machinery import register_pass
-from numba.core.imputils import impl_ret_borrowed, impl_ret_new_ref
+from numba.core.imputils import impl_ret_borrowed, impl_ret_new_ref, lower_constant
 from numba.core.lowering import Lower
 from numba.core.typed_passes import BaseNativeLowering
 from numba.core.typing import Signature, signature
@@ -33,6 +33,7 @@ __all__ = [
     "impl_ret_new_ref",
     "intrinsic",
     "load_item",
+    "lower_constant",
     "make_array",
     "populate_array",
     "register_pass",
