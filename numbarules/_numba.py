@@ -81,6 +81,8 @@ def our_type(t: Any) -> T.Type:
         return T.Tuple(tuple(our_type(x) for x in t), t.instance_class, isinstance(t, types.NamedUniTuple))
     if isinstance(t, types.UniTuple | types.Tuple):
         return T.Tuple(tuple(our_type(x) for x in t), None, isinstance(t, types.UniTuple))
+    if hasattr(getattr(t, "struct", None), "python_class"):  # a `structs.StructType`
+        return T.Tuple(tuple(map(our_type, t.items)), t.struct)
     if isinstance(t, types.NoneType):
         return T.NONE
     if t == types.voidptr:
@@ -100,6 +102,8 @@ def numba_type(t: T.Type) -> Any:
             return types.Array(numba_type(dtype), ndim, layout, readonly=not mutable, aligned=aligned)
         case T.Tuple(items, None, _):
             return types.Tuple([numba_type(i) for i in items])
+        case T.Tuple(items, cls) if t.struct:
+            return cls.numba_type(tuple(map(numba_type, items)))
         case T.Tuple(items, cls, _):
             inner = [numba_type(i) for i in items]
             uniform = bool(inner) and inner.count(inner[0]) == len(inner)

@@ -16,6 +16,7 @@ FLOORS: list[set[str]] = [
     {"errors"},
     {"primitives"},
     {"ir"},
+    {"tangents"},
     {"analysis"},
     {"transform"},
     {"rules"},
@@ -29,7 +30,7 @@ FLOORS: list[set[str]] = [
     {"testing", "api"},
 ]
 LEVEL = {name: i for i, floor in enumerate(FLOORS) for name in floor}
-WITHOUT_NUMBA = {"errors", "primitives", "ir", "analysis", "transform"}
+WITHOUT_NUMBA = {"errors", "primitives", "ir", "tangents", "analysis", "transform"}
 DOORS = {"_numba.py", "_numba_lowering.py"}
 
 FILES = sorted(ROOT.rglob("*.py"))

@@ -37,7 +37,21 @@ from ..ir.nodes import (
 from ..ir.rewrite import Builder
 from ..ir.types import BOOL, INT64, NONE, Array, NoneType, Opaque, Scalar, Tuple, Type, is_integer
 from ..primitives import Empty, GlobalArray, assign
-from .values import Aggregate, Bound, EnumerateValue, Iterator, ListLiteral, Pair, Pending, RangeValue, SliceValue, Value, ZipValue
+from .values import (
+    Aggregate,
+    Bound,
+    EnumerateValue,
+    Iterator,
+    ListLiteral,
+    Pair,
+    Pending,
+    RangeValue,
+    SliceValue,
+    Struct,
+    Value,
+    ZipValue,
+    aggregate,
+)
 
 __all__ = ["Expressions"]
 
@@ -78,6 +92,8 @@ class Expressions:
         """A constant of the program."""
         if isinstance(t, Tuple) and isinstance(value, tuple):
             return Aggregate(t, tuple(self.constant(v, x) for v, x in zip(value, t.items, strict=True)))
+        if isinstance(t, Tuple) and t.struct:
+            return Struct(t, tuple(self.constant(getattr(value, f), x) for f, x in zip(t.fields, t.items, strict=True)))
         if isinstance(t, Array):
             return self.b.one(Apply(Named(GlobalArray(value))), [], t, "table")
         if isinstance(t, Scalar) and isinstance(value, np.generic):
@@ -106,7 +122,7 @@ class Expressions:
         match value:
             case Var() | Const():
                 return value
-            case Aggregate(t, items):
+            case Aggregate(t, items) | Struct(t, items):
                 parts = [self.operand(i) for i in items]
                 if any(p.type != x for p, x in zip(parts, t.items, strict=True)):  # an index with slices
                     t = Tuple(tuple(p.type for p in parts), t.cls)
@@ -126,10 +142,10 @@ class Expressions:
         self.refuse("this use of an iterator is not supported", type(value).__name__)
 
     def spread(self, operand: Operand) -> Value:
-        """A tuple operand as an aggregate of its items."""
+        """A tuple or struct operand by its items."""
         if isinstance(operand.type, Tuple):
             t = operand.type
-            return Aggregate(t, tuple(self.spread(self.b.one(Item(i), [operand], x, "item")) for i, x in enumerate(t.items)))
+            return aggregate(t, [self.spread(self.b.one(Item(i), [operand], x, "item")) for i, x in enumerate(t.items)])
         return self.constant_type(operand.type) or operand
 
     def raw(self, payload: Any, t: Type | None, hint: str = "raw") -> Value:
@@ -390,7 +406,8 @@ class Expressions:
             rhs_value = self.operand(self.env[expr.rhs.name])
             self.b.emit(Apply(Named(expr.fn)), [lhs, rhs_value], self.type_of(target), hint="self")
             return lhs
-        fn = INPLACE[expr.fn] if (isinstance(lhs, Var | Const) and isinstance(lhs.type, Scalar)) or isinstance(lhs, Aggregate) else expr.fn
+        immutable = isinstance(lhs, Aggregate | Struct) or (isinstance(lhs, Var | Const) and isinstance(lhs.type, Scalar))
+        fn = INPLACE[expr.fn] if immutable else expr.fn
         if isinstance(lhs, Aggregate):
             rhs = self.force(self.env[expr.rhs.name])
             t = self.type_of(target)
@@ -416,8 +433,8 @@ class Expressions:
             return Bound(value, expr.attr)
         if isinstance(value, Const) and isinstance(value.type, Opaque) and value.value is not UNDEFINED and hasattr(value.value, expr.attr):
             return self.constant(getattr(value.value, expr.attr), our_type(t))
-        if isinstance(value, Aggregate) and value.type.cls is not None and expr.attr in value.type.cls._fields:  # type: ignore[attr-defined]
-            return value.items[value.type.cls._fields.index(expr.attr)]  # type: ignore[attr-defined]
+        if isinstance(value, Aggregate | Struct) and expr.attr in value.type.fields:
+            return value.items[value.type.fields.index(expr.attr)]
         if isinstance(value, Var | Const) and isinstance(value.type, Array):
             match expr.attr:
                 case "shape":
@@ -651,13 +668,18 @@ class Expressions:
             (x,) = args
             if isinstance(x, Var | Const) and isinstance(x.type, Scalar) and not x.type.kind.startswith("complex"):
                 return x if x.type == t else self.b.one(Cast(), [x], t, "cast")
-        if isinstance(obj, type) and issubclass(obj, tuple) and hasattr(obj, "_fields") and isinstance(t, Tuple):
-            names = list(obj._fields)
+        if isinstance(t, Tuple) and self._constructor(obj, t):
             positional, named = args[: len(args) - len(keywords)], dict(zip(keywords, args[len(args) - len(keywords) :], strict=True))
-            return Aggregate(t, (*positional, *(named[n] for n in names[len(positional) :])))
+            return aggregate(t, (*positional, *(named[n] for n in t.fields[len(positional) :])))
         if obj is tuple and len(args) == 1 and isinstance(args[0], Aggregate):
             return args[0]
         return self.allocation(obj, args, t, keywords)
+
+    def _constructor(self, obj: Any, t: Tuple) -> bool:
+        """True for what makes a named tuple or a struct from all its fields."""
+        if t.struct:
+            return obj is t.cls.make or (obj is t.cls.python_class and "__new__" not in vars(obj))
+        return t.cls is not None and obj is t.cls
 
     def _number_class(self, obj: Any) -> bool:
         return obj is float or (isinstance(obj, type) and issubclass(obj, np.floating))

@@ -36,7 +36,7 @@ from .expressions import Expressions
 from .graph import RETURNED, Copy, blocks_of, tries
 from .liveness import Liveness, assigned
 from .structure import ControlTest, IfNode, LoopNode, SetControl, Tree, structure
-from .values import Aggregate, Iterator, Pending, Value, leaves_of, rebuild, same_shape, undefined
+from .values import Aggregate, Iterator, Pending, Struct, Value, aggregate, leaves_of, rebuild, same_shape, undefined
 
 __all__ = ["translate"]
 
@@ -120,7 +120,7 @@ class _Translator(Expressions):
 
             def leaf(t: Type, hint: str = arg) -> Value:
                 if isinstance(t, Tuple):
-                    return Aggregate(t, tuple(leaf(x) for x in t.items))
+                    return aggregate(t, map(leaf, t.items))
                 if self.constant_type(t) is not None:
                     return self.constant_type(t)  # type: ignore[return-value]
                 params.append(self.b.names.var(t, hint))
@@ -173,8 +173,8 @@ class _Translator(Expressions):
 
     def convert(self, value: Value, t: Type, hint: str) -> Value:
         """`value` as a `t`."""
-        if isinstance(value, Aggregate) and isinstance(t, Tuple):
-            return Aggregate(t, tuple(self.convert(v, x, hint) for v, x in zip(value.items, t.items, strict=True)))
+        if isinstance(value, Aggregate | Struct) and isinstance(t, Tuple):
+            return aggregate(t, [self.convert(v, x, hint) for v, x in zip(value.items, t.items, strict=True)])
         if isinstance(t, Opaque) and isinstance(t.payload, types.NumpyFlatType):
             if isinstance(value, Var) and isinstance(value.type, Array):
                 return value  # a flat view stands for itself

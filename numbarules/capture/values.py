@@ -6,7 +6,7 @@ needs one; they are kept apart here, so that later passes see scalars and arrays
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,8 +23,10 @@ __all__ = [
     "Pending",
     "RangeValue",
     "SliceValue",
+    "Struct",
     "Value",
     "ZipValue",
+    "aggregate",
     "leaves_of",
     "rebuild",
 ]
@@ -33,6 +35,14 @@ __all__ = [
 @dataclass(frozen=True, slots=True)
 class Aggregate:
     """A tuple, by its items."""
+
+    type: Tuple
+    items: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Struct:
+    """A struct, by its fields."""
 
     type: Tuple
     items: tuple[Value, ...]
@@ -109,7 +119,12 @@ class ListLiteral:
     made: Var | None = field(default=None)
 
 
-Value = Operand | Aggregate | SliceValue | RangeValue | EnumerateValue | ZipValue | Iterator | Pair | Pending | Bound | ListLiteral
+Value = Operand | Aggregate | Struct | SliceValue | RangeValue | EnumerateValue | ZipValue | Iterator | Pair | Pending | Bound | ListLiteral
+
+
+def aggregate(t: Tuple, items: Iterable[Value]) -> Aggregate | Struct:
+    """The value of a tuple or struct type."""
+    return (Struct if t.struct else Aggregate)(t, tuple(items))
 
 
 def leaves_of(value: Value) -> list[Operand]:
@@ -117,7 +132,7 @@ def leaves_of(value: Value) -> list[Operand]:
     match value:
         case Var() | Const():
             return [value]
-        case Aggregate(_, items):
+        case Aggregate(_, items) | Struct(_, items):
             return [leaf for item in items for leaf in leaves_of(item)]
         case SliceValue(start, stop, step) | RangeValue(start, stop, step, _):
             return [start, stop, step]
@@ -141,8 +156,8 @@ def rebuild(value: Value, leaf: Callable[[], Operand]) -> Value:
     match value:
         case Var() | Const():
             return leaf()
-        case Aggregate(t, items):
-            return Aggregate(t, tuple(rebuild(i, leaf) for i in items))
+        case Aggregate(t, items) | Struct(t, items):
+            return aggregate(t, [rebuild(i, leaf) for i in items])
         case SliceValue():
             return SliceValue(leaf(), leaf(), leaf())
         case RangeValue(type=t):
@@ -165,7 +180,7 @@ def rebuild(value: Value, leaf: Callable[[], Operand]) -> Value:
 def undefined(t: Type) -> Value:
     """A value of type `t` that nobody reads."""
     if isinstance(t, Tuple):
-        return Aggregate(t, tuple(undefined(i) for i in t.items))
+        return aggregate(t, map(undefined, t.items))
     return Const(t, UNDEFINED)
 
 
@@ -176,7 +191,7 @@ def same_shape(a: Value, b: Value) -> bool:
     if type(a) is not type(b):
         return False
     match a, b:
-        case Aggregate(_, xs), Aggregate(_, ys):
+        case (Aggregate(_, xs), Aggregate(_, ys)) | (Struct(_, xs), Struct(_, ys)):
             return len(xs) == len(ys) and all(map(same_shape, xs, ys))
         case ZipValue(xs), ZipValue(ys):
             return len(xs) == len(ys) and all(map(same_shape, xs, ys))

@@ -10,15 +10,16 @@ from ..analysis.activity import Activity
 from ..errors import DifferentiationError, message
 from ..ir.nodes import Const, Function, OpenRecord, Operand, Region, ShadowLike, Var, View
 from ..ir.rewrite import Builder
-from ..ir.types import NONE, POINTER, Array, NoneType, Opaque, Scalar, Tuple, Type, is_float, is_float_array, leaves, writable
+from ..ir.types import NONE, POINTER, Array, NoneType, Opaque, Tuple, Type, is_float, is_float_array, leaves, writable
+from ..tangents import tangent_type
 from ..transform.adjoints import Adjoints, zero
 from ..transform.forward import Forward
 from ..transform.reverse import Reverse
 from .body import Body, finished
 from .capture import capture
-from .isolation import isolate
+from .isolation import isolate, owned
 
-__all__ = ["Request", "gradient_function", "gradient_type"]
+__all__ = ["Request", "gradient_function"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +33,6 @@ class Request:
     @property
     def positions(self) -> tuple[int, ...]:
         return (self.argnums,) if isinstance(self.argnums, int) else self.argnums
-
-
-def gradient_type(t: Type) -> Type:
-    """The type of the gradient by an argument of type `t`: its own structure, None for leaves without derivative."""
-    match t:
-        case Scalar() if is_float(t):
-            return t
-        case Array(dtype, ndim, layout) if is_float(dtype):
-            return Array(dtype, ndim, "F" if layout == "F" else "C")
-        case Tuple(items, cls):
-            return Tuple(tuple(map(gradient_type, items)), cls)
-    return NONE
 
 
 def gradient_function(function: Callable[..., Any], args: tuple[Any, ...], request: Request) -> Function:
@@ -137,7 +126,7 @@ class _Gradient:
             assert isinstance(p.type, Array)
             used = self.body.inside.get(p, p)
             if p in wanted:
-                t = gradient_type(p.type)
+                t = tangent_type(p.type)
                 out[p] = b.one(ShadowLike(owned=True), [p], t, f"{p.name.split('.')[0]}_bar")
                 inside = writable(p.type)
                 shadow = out[p] if inside == t else b.one(View("cast"), [out[p]], inside, "shadow")
@@ -153,10 +142,10 @@ class _Gradient:
         found: list[Operand] = []
         result: list[Type] = []
 
-        def leaf(t: Type, params: Iterator[Var]) -> None:
+        def leaf(t: Type, params: Iterator[Var], kept: bool = False) -> None:
             if isinstance(t, Tuple):
                 for item in t.items:
-                    leaf(item, params)
+                    leaf(item, params, kept or t.struct)
             elif isinstance(t, NoneType) or (isinstance(t, Opaque) and t.constant):
                 found.append(Const(NONE, None))
             else:
@@ -165,12 +154,14 @@ class _Gradient:
                     found.append(outputs[p])
                 elif is_float(t):
                     found.append(adj.get(p) or zero(t))
+                elif kept:
+                    found.append(owned(p, b))
                 else:
                     found.append(Const(NONE, None))
 
         for i in self.request.positions:
             leaf(self.primal.args[i][1], iter(self.leaf_params(region, i)))
-            result.append(gradient_type(self.primal.args[i][1]))
+            result.append(tangent_type(self.primal.args[i][1]))
         if isinstance(self.request.argnums, int):
             return result[0], found
         return Tuple(tuple(result)), found

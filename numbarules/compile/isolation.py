@@ -9,9 +9,10 @@ from ..ir.rewrite import Builder, substitute
 from ..ir.types import BOOL, Array, writable
 from ..primitives import Failure
 from ..runtime.arrays import overlaps
+from ..tangents import incoming_type
 from .body import Body
 
-__all__ = ["isolate"]
+__all__ = ["isolate", "owned"]
 
 
 def isolate(body: Body, b: Builder, everything: bool = False) -> None:
@@ -36,6 +37,14 @@ def isolate(body: Body, b: Builder, everything: bool = False) -> None:
     if env:
         inner = substitute(Region((), region.body, region.yields), env, body.names)
         body.replace(Region(region.params, inner.body, inner.yields), inside)
+
+
+def owned(x: Operand, b: Builder) -> Operand:
+    """A value for the caller that shares no memory with anything."""
+    if not isinstance(x.type, Array):
+        return x
+    copy, t = b.one(PrivateCopy(), [x], writable(x.type), "own"), incoming_type(x.type)
+    return copy if copy.type == t else b.one(View("cast"), [copy], t, "own")
 
 
 def _refuse_overlap(function: str, p: Var, q: Var, b: Builder) -> None:

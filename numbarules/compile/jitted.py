@@ -11,9 +11,10 @@ from numba.extending import lower_builtin, models, overload, overload_method, re
 
 from .._numba import our_type
 from ..errors import DifferentiationError, message
-from ..ir.types import Array, NoneType, Opaque, Tuple, Type, is_float, is_float_array
+from ..ir.types import Array, Scalar, Tuple, Type
 from ..runtime.pullbacks import frame_of, own_record
-from .vjp import Halves, cotangent_type, halves_of
+from ..tangents import has_tangent, has_tangents, incoming_type, parts
+from .vjp import Halves, halves_of
 
 __all__ = ["PullbackType", "register"]
 
@@ -68,7 +69,8 @@ def _call(self: Any, ybar: Any) -> Any:
     halves: Halves = self.halves
     given = list(_taken_apart("ybar", halves.primal.result, our_type(types.unliteral(ybar))))
     names = iter(range(len(halves.gradient_leaves)))
-    parts = [_put_together(t, names) for _, t in halves.primal.args]
+    makers: list[Any] = []
+    parts = [_put_together(t, names, makers) if has_tangents(t) else "None" for _, t in halves.primal.args]
     source = f"def pullback(self, ybar):\n    found = reverse({', '.join(['frame(self)', *given])})\n    return ({', '.join(parts)},)\n"
     namespace: dict[str, Any] = {
         "reverse": halves.reverse,
@@ -78,6 +80,7 @@ def _call(self: Any, ybar: Any) -> Any:
         "float64": np.float64,
         "float32": np.float32,
     }
+    namespace |= {f"make{i}": make for i, make in enumerate(makers)}
     exec(source, namespace)
     return namespace["pullback"]
 
@@ -96,7 +99,7 @@ def _lower_call(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 def _taken_apart(name: str, t: Type, given: Type) -> Iterator[str]:
     """The cotangents of the differentiable leaves of a result, as expressions in the cotangent that is given."""
     if isinstance(t, Tuple):
-        if not isinstance(given, Tuple) or len(given.items) != len(t.items):
+        if not isinstance(given, Tuple) or len(given.items) != len(t.items) or (t.struct and given.cls is not t.cls):
             raise DifferentiationError(
                 message(
                     "a cotangent of another structure than the value",
@@ -106,11 +109,11 @@ def _taken_apart(name: str, t: Type, given: Type) -> Iterator[str]:
                 )
             )
         for i, (item, own) in enumerate(zip(t.items, given.items, strict=True)):
-            yield from _taken_apart(f"{name}[{i}]", item, own)
-    elif is_float(t):
-        yield f"{t.kind}({name})"  # type: ignore[union-attr]
-    elif is_float_array(t):
-        wanted = cotangent_type(t)
+            yield from _taken_apart(f"{name}.{t.fields[i]}" if t.struct else f"{name}[{i}]", item, own)
+    elif isinstance(t, Scalar) and has_tangent(t):
+        yield f"{t.kind}({name})"
+    elif has_tangent(t):
+        wanted = incoming_type(t)
         assert isinstance(wanted, Array)
         if not isinstance(given, Array) or given.ndim != wanted.ndim or given.dtype != wanted.dtype:
             raise DifferentiationError(
@@ -124,11 +127,12 @@ def _taken_apart(name: str, t: Type, given: Type) -> Iterator[str]:
         yield name if given.layout == wanted.layout else f"{'fortran' if wanted.layout == 'F' else 'array'}({name})"
 
 
-def _put_together(t: Type, names: Iterator[int]) -> str:
-    """The cotangent of an argument, as an expression in the leaves that the reverse half returns."""
+def _put_together(t: Type, names: Iterator[int], makers: list[Any], kept: bool = False) -> str:
+    """The cotangent of an argument, as an expression in the leaves that the reverse half returns and the constructors `make0`, ..."""
     if isinstance(t, Tuple):
-        items = ", ".join(_put_together(i, names) for i in t.items)
-        return f"({items},)"
-    if isinstance(t, NoneType) or (isinstance(t, Opaque) and t.constant):
-        return "None"
-    return f"found[{next(names)}]" if is_float(t) or is_float_array(t) else "None"
+        items = ", ".join(_put_together(i, names, makers, kept or t.struct) for i in t.items)
+        if not t.struct:
+            return f"({items},)" if items else "()"
+        makers.append(t.cls.make)
+        return f"make{len(makers) - 1}({items})"
+    return f"found[{next(names)}]" if next(iter(parts(t, kept)), "absent") != "absent" else "None"

@@ -13,8 +13,9 @@ from numba import typeof
 
 from .._numba import FULL_TRACEBACKS
 from ..errors import DifferentiationError, NumbarulesError, message
-from ..ir.types import Array, Scalar, Tuple, Type, is_float, is_float_array, leaves
+from ..ir.types import Array, Scalar, Tuple, Type
 from ..runtime import arena
+from ..tangents import has_tangent, has_tangents, parts
 from .capture import options_of, python_function
 from .dispatchers import check_compiles, check_function
 from .vjp import Halves, halves_of
@@ -67,7 +68,7 @@ class Pullback:
     def __init__(self, halves: Halves, value: Any, record: int, frame: int) -> None:
         self._halves = halves
         self._frame = np.uint64(frame)
-        self._shapes = [np.shape(y) for y, t in _flat(halves.primal.result, value, "") if is_float(t) or is_float_array(t)]
+        self._shapes = [np.shape(y) for y, t in _flat(halves.primal.result, value, "") if has_tangent(t)]
         self._lock = threading.Lock()
         weakref.finalize(self, arena.closer(), record).atexit = False
 
@@ -76,7 +77,7 @@ class Pullback:
         cotangents = self._cotangents(ybar)
         with self._lock:
             found = iter(self._halves.compiled_reverse(self._frame, *cotangents))
-        return tuple(_grouped(t, found) if _holds_floats(t) else None for _, t in self._halves.primal.args)
+        return tuple(_grouped(t, found) for _, t in self._halves.primal.args)
 
     def __repr__(self) -> str:
         return f"<pullback of {self._halves.name}>"
@@ -87,7 +88,7 @@ class Pullback:
         shapes = iter(self._shapes)
         wanted = iter(self._halves.cotangent_types)
         for part, t in _flat(self._halves.primal.result, ybar, self._halves.name):
-            if not (is_float(t) or is_float_array(t)):
+            if not (has_tangent(t)):
                 continue
             expected = next(wanted)
             assert isinstance(expected, Array | Scalar)
@@ -100,6 +101,10 @@ def _flat(t: Type, value: Any, name: str) -> Iterator[tuple[Any, Type]]:
     if not isinstance(t, Tuple):
         yield value, t
         return
+    if t.struct:
+        if type(value) is not t.cls.python_class:
+            raise _wrong(name, f"a `{t.cls.name}`, as the value is", f"a value of type `{type(value).__name__}`")
+        value = tuple(getattr(value, f) for f in t.fields)
     if not isinstance(value, tuple | list) or len(value) != len(t.items):
         count = f" of length {len(value)}" if isinstance(value, tuple | list) else ""
         raise _wrong(name, f"a tuple of {len(t.items)}, as the value is", f"a value of type `{type(value).__name__}`{count}")
@@ -134,13 +139,13 @@ def _wrong(name: str, expected: str, found: str) -> DifferentiationError:
     )
 
 
-def _holds_floats(t: Type) -> bool:
-    return any(is_float(x) or is_float_array(x) for x in leaves(t))
-
-
 def _grouped(t: Type, found: Iterator[Any]) -> Any:
     """The cotangent of an argument of type `t`, from its leaves."""
-    if isinstance(t, Tuple):
-        items = [_grouped(item, found) for item in t.items]
-        return t.cls(*items) if t.cls is not None else tuple(items)
-    return next(found) if is_float(t) or is_float_array(t) else None
+
+    def part(t: Type, kept: bool) -> Any:
+        if isinstance(t, Tuple):
+            items = [part(item, kept or t.struct) for item in t.items]
+            return tuple(items) if t.cls is None else t.cls.make(*items) if t.struct else t.cls(*items)
+        return next(found) if next(iter(parts(t, kept)), "absent") != "absent" else None
+
+    return part(t, False) if has_tangents(t) else None

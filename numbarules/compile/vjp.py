@@ -9,22 +9,23 @@ from functools import cached_property
 from typing import Any
 
 from .._numba import compiler_lock, numba_type
+from ..analysis.alias import aliases_of
 from ..emit.emit import Generated, emit
 from ..emit.stubs import stub_dispatcher
-from ..ir.nodes import Apply, Function, Named, OpenRecord, Operand, PrivateCopy, Region, ShadowLike, Stmt, Var, View
+from ..ir.nodes import Apply, Function, Named, OpenRecord, Operand, Region, ShadowLike, Stmt, Var
 from ..ir.rewrite import Builder
 from ..ir.types import POINTER, Array, Scalar, Tuple, Type, is_float, is_float_array, leaves, writable
 from ..primitives import assign
 from ..rules.table import table
 from ..runtime.record import record_from_handle, record_handle
+from ..tangents import Part, has_tangent, has_tangents, incoming_type, parts
 from ..transform.adjoints import Adjoints, zero
 from ..transform.elementwise import expand_assign
 from ..transform.forward import Forward
 from ..transform.reverse import Reverse, replaced
 from .body import Body, finished
 from .capture import capture, options_of, python_function
-from .gradient import gradient_type
-from .isolation import isolate
+from .isolation import isolate, owned
 from .units import write_frame
 
 __all__ = ["Halves", "halves_of"]
@@ -53,12 +54,13 @@ class Halves:
     @cached_property
     def cotangent_types(self) -> list[Type]:
         """The types of the cotangents that the reverse half takes: those of the differentiable leaves of the value."""
-        return [cotangent_type(t) for t in leaves(self.primal.result) if is_float(t) or is_float_array(t)]
+        return [incoming_type(t) for t in leaves(self.primal.result) if has_tangent(t)]
 
     @cached_property
     def gradient_leaves(self) -> list[Type]:
-        """The types of what the reverse half returns."""
-        return [gradient_type(p.type) for p in self.primal.region.params if is_float(p.type) or is_float_array(p.type)]
+        """The types of what the reverse half returns: the leaves of the arguments' tangents."""
+        params = self.primal.region.params
+        return [incoming_type(p.type) for p, part in zip(params, tangent_parts(self.primal), strict=True) if part != "absent"]
 
     @cached_property
     def _ir(self) -> tuple[Function, Function]:
@@ -100,20 +102,21 @@ def halves_of(f: Any, args: tuple[Any, ...]) -> Halves:
     return made[key]
 
 
-def cotangent_type(t: Type) -> Type:
-    """The type in which a cotangent of a value of type `t` comes in."""
-    return Array(t.dtype, t.ndim, "F" if t.layout == "F" else "C") if isinstance(t, Array) else t
+def tangent_parts(primal: Function) -> list[Part]:
+    """What each leaf parameter is in its argument's tangent; only the arguments with a derivative have one."""
+    return [part if has_tangents(t) else "absent" for _, t in primal.args for part in parts(t)]
 
 
 def _build(halves: Halves) -> tuple[Function, Function]:
     primal = halves.primal
-    carries = tuple(is_float(p.type) or is_float_array(p.type) for p in primal.region.params)
+    carries = tuple(has_tangent(p.type) for p in primal.region.params)
     yields = primal.region.yields or ()
-    seeds = tuple(is_float(y.type) or is_float_array(y.type) for y in yields)
+    seeds = tuple(has_tangent(y.type) for y in yields)
     body = Body(primal, halves.options, halves.name, carries, seeds, arrays_out=False)
     names = body.names
     head = Builder(names, primal.loc)
     record, frame = head.one(OpenRecord(kept=True), (), POINTER, "record"), names.var(POINTER, "frame")
+    kept = _kept_fields(body, head)
     isolate(body, head, everything=True)
     forward = Forward(names, body.activity, record)
     shadows: dict[Var, Var] = {}
@@ -131,9 +134,9 @@ def _build(halves: Halves) -> tuple[Function, Function]:
     ybars: list[Var] = []
     seeded: list[Operand] = []
     for y in body.region.yields or ():
-        if not (is_float(y.type) or is_float_array(y.type)):
+        if not (has_tangent(y.type)):
             continue
-        ybars.append(names.var(cotangent_type(y.type), "ybar"))
+        ybars.append(names.var(incoming_type(y.type), "ybar"))
         if is_float(y.type):
             adj.add(y, ybars[-1], back)
         elif isinstance(y, Var) and forward.has_shadow(y):
@@ -148,6 +151,8 @@ def _build(halves: Halves) -> tuple[Function, Function]:
             gradients.append(adj.get(p) or zero(p.type))
         elif is_float_array(p.type):
             gradients.append(_gradient(body.inside.get(p, p), shadows.get(p), back))
+        elif p in kept:
+            gradients.append(owned(kept[p] or body.inside.get(p, p), back))
     for shadow in [*shadows.values(), *seeded]:
         assert isinstance(shadow.type, Array)
         back.emit(Apply(Named(assign)), [shadow, zero(shadow.type.dtype)])
@@ -161,7 +166,7 @@ def _build(halves: Halves) -> tuple[Function, Function]:
     reverse_region = Region((handle_in, *ybars), reverse_region.body, reverse_region.yields)
     # the forward half
     tail = Builder(names, primal.loc)
-    values = [_own_value(y, tail) for y in results]
+    values = [owned(y, tail) for y in results]
     handles = [tail.one(Apply(Named(record_handle)), [v], HANDLE, "handle") for v in (record, frame)]
     frozen = tree.freeze()
     statements = (*head.body, *frozen.body, *writing, *tail.body)
@@ -176,22 +181,21 @@ def _build(halves: Halves) -> tuple[Function, Function]:
     return finished(forward_half, body), finished(reverse_half, body)
 
 
-def _own_value(y: Operand, b: Builder) -> Operand:
-    """A result that shares no memory with the sweeps."""
-    if not isinstance(y.type, Array):
-        return y
-    copy, t = b.one(PrivateCopy(), [y], writable(y.type), "y"), cotangent_type(y.type)
-    return copy if copy.type == t else b.one(View("cast"), [copy], t, "y")
+def _kept_fields(body: Body, b: Builder) -> dict[Var, Operand | None]:
+    """The leaves that are part of a tangent as they are: a copy of those that the function writes into, None for the others."""
+    aliases = aliases_of(body.region)
+    params = [p for p, part in zip(body.region.params, tangent_parts(body.primal), strict=True) if part == "kept"]
+    return {p: owned(p, b) if isinstance(p.type, Array) and aliases.written(p) else None for p in params}
 
 
 def _gradient(p: Var, shadow: Var | None, b: Builder) -> Operand:
     """A gradient of its own memory: a copy of the shadow, or zeros."""
     if shadow is None:
-        return b.one(ShadowLike(owned=True), [p], gradient_type(p.type), "gradient")
-    return _own_value(shadow, b)
+        return b.one(ShadowLike(owned=True), [p], incoming_type(p.type), "gradient")
+    return owned(shadow, b)
 
 
 def _owned(t: Type) -> Type:
     if isinstance(t, Tuple):
         return Tuple(tuple(map(_owned, t.items)), t.cls)
-    return cotangent_type(t)
+    return incoming_type(t)

@@ -184,6 +184,18 @@ class _Emitter:
         func = self.temporary(nir.Global(getattr(obj, "__name__", "function"), obj, self.loc), "fn")
         return nir.Expr.call(func, list(args), kws, self.loc)
 
+    def together(self, t: Tuple, items: list[Any]) -> Any:
+        """The expression of a tuple or struct of these items."""
+        if t.cls is None:
+            return nir.Expr.build_tuple(items, self.loc)
+        return self.call(t.cls.make if t.struct else t.cls, *items)
+
+    def item(self, source: Any, t: Tuple, i: int) -> Any:
+        """The expression of one item of a tuple or struct."""
+        if t.struct:
+            return nir.Expr.getattr(source, t.fields[i], self.loc)
+        return nir.Expr.static_getitem(source, i, None, self.loc)
+
     def tuple_of(self, items: list[Any]) -> Any:
         return self.temporary(nir.Expr.build_tuple(items, self.loc), "tuple")
 
@@ -196,7 +208,7 @@ class _Emitter:
             if isinstance(t, Tuple):
                 for i, item in enumerate(t.items):
                     if has_leaves(item):
-                        spread(self.temporary(nir.Expr.static_getitem(source, i, None, self.loc), "item"), item)
+                        spread(self.temporary(self.item(source, t, i), "item"), item)
             elif has_leaves(t):
                 param = next(params)
                 self.names[param] = source
@@ -211,10 +223,7 @@ class _Emitter:
 
         def build(t: Type) -> Any:
             if isinstance(t, Tuple):
-                items = [build(i) for i in t.items]
-                if t.cls is not None:
-                    return self.temporary(self.call(t.cls, *items), "tuple")
-                return self.tuple_of(items)
+                return self.temporary(self.together(t, [build(i) for i in t.items]), "tuple")
             if isinstance(t, NoneType):
                 next(leaves, None)
                 return self.constant(Const(NONE, None))
@@ -335,10 +344,10 @@ class _Emitter:
             case MakeTuple():
                 t = stmt.result.type
                 assert isinstance(t, Tuple)
-                items = [self.use(a) for a in args]
-                return self.call(t.cls, *items) if t.cls is not None else nir.Expr.build_tuple(items, self.loc)
+                return self.together(t, [self.use(a) for a in args])
             case Item(index):
-                return nir.Expr.static_getitem(self.use(args[0]), index, None, self.loc)
+                assert isinstance(args[0].type, Tuple)
+                return self.item(self.use(args[0]), args[0].type, index)
         raise AssertionError(stmt)
 
     def apply(self, callee: Named | Method | Attribute, args: tuple[Operand, ...], keywords: tuple[str, ...]) -> Any:

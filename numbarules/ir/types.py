@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 __all__ = [
     "BOOL",
@@ -53,15 +54,30 @@ class Array:
 
 @dataclass(frozen=True, slots=True)
 class Tuple:
-    """A tuple; `cls` is the named tuple class, or None. `homogeneous` tells Numba's UniTuple from its Tuple."""
+    """A tuple or a struct; `cls` is the named tuple class, the class of a struct (no Python type: it knows how to make one), or None.
+
+    `homogeneous` tells Numba's UniTuple from its Tuple.
+    """
 
     items: tuple[Type, ...]
-    cls: type | None = None
+    cls: Any = None
     homogeneous: bool = False
+
+    @property
+    def struct(self) -> bool:
+        """True for a struct: its items are fields, and it is no sequence."""
+        return self.cls is not None and not isinstance(self.cls, type)
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The names of the items, where they have names."""
+        if self.cls is None:
+            return ()
+        return tuple(self.cls.fields if self.struct else self.cls._fields)
 
     def __str__(self) -> str:
         inner = ", ".join(map(str, self.items))
-        return f"{self.cls.__name__ if self.cls else ''}({inner})"
+        return f"{'' if self.cls is None else self.cls.name if self.struct else self.cls.__name__}({inner})"
 
 
 @dataclass(frozen=True, slots=True)
