@@ -29,6 +29,8 @@ from ..rules.table import table
 from .cache import DerivativeCache
 from .capture import capture, forget, options_of, python_function
 from .gradient import Request, gradient_function
+from .lookups import Record, recording
+from .owned import memo_of
 from .rules import is_derivative
 
 __all__ = ["DifferentiableDispatcher", "GradientDispatcher", "argument_numbers", "differentiable_function", "gradient_dispatcher"]
@@ -70,7 +72,10 @@ class GradientDispatcher(CPUDispatcher):
         for i in self._request.positions:
             if isinstance(args[i], types.Omitted):
                 raise _left_out(function, list(inspect.signature(function).parameters)[i])
-        return emit(gradient_function(function, args, self._request), func_id)
+        record = memo_of(self, "records")[args] = Record(self.py_func.__name__)
+        with recording(record):
+            gradient = gradient_function(function, args, self._request)
+        return emit(gradient, func_id)
 
     @property
     def identity(self) -> tuple[Any, Kind, Argnums]:
@@ -137,7 +142,7 @@ class DifferentiableDispatcher(CPUDispatcher):
     def recompile(self) -> None:
         """Compiles all signatures again, those of gradients too."""
         super().recompile()
-        for gradient in _gradients(self).values():
+        for gradient in memo_of(self, "gradients").values():
             gradient.recompile()
 
     def _reduce_states(self) -> dict[str, Any]:
@@ -181,40 +186,19 @@ def differentiable_function(function: Any, signatures: list[Any], argnums: Any, 
 # ---------------------------------------------------------------------------------------------- each gradient once
 
 
-class _Gradients(dict[tuple[Kind, Argnums, int], GradientDispatcher]):
-    """The gradients of `owner`, an attribute of it: they hold it, and go when it goes.
-
-    A weak dictionary outside would keep both for ever. What copies attributes from function to function, or pickles them,
-    gets an empty one.
-    """
-
-    def __init__(self, owner: Any = None) -> None:
-        super().__init__()
-        self.owner = weakref.ref(owner) if owner is not None else None
-
-    def __reduce__(self) -> Any:
-        return _Gradients, ()
-
-
-def _gradients(f: Any) -> _Gradients:
-    found = f.__dict__.get("__numbarules_gradients__")
-    if not isinstance(found, _Gradients) or found.owner is None or found.owner() is not f:
-        found = f.__dict__["__numbarules_gradients__"] = _Gradients(f)
-    return found
-
-
 def gradient_dispatcher(f: Any, argnums: Any, kind: Kind) -> GradientDispatcher:
     """The dispatcher of a derivative of a Python function or dispatcher.
 
     The same one whenever it is asked for, as long as the rules are the same.
     """
     check_function(f, kind)
-    known, rules = _gradients(f), table.version
+    known, rules = memo_of(f, "gradients"), table.version
     checked = type(argnums) in (int, tuple) and (kind, argnums, rules) in known
     numbers = argnums if checked else argument_numbers(python_function(f), argnums)
     if (kind, numbers, rules) not in known:
         known[kind, numbers, rules] = GradientDispatcher(f, kind, numbers)
-    return known[kind, numbers, rules]
+    found: GradientDispatcher = known[kind, numbers, rules]
+    return found
 
 
 # ---------------------------------------------------------------------------------------------- contract

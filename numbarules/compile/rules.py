@@ -16,8 +16,9 @@ from ..errors import UnsupportedError, message
 from ..ir.nodes import Apply, Attribute, Const, Function, Method, Named, Operand, Raw, Stmt, Var, const
 from ..ir.types import NONE, Array, Opaque, Scalar, Type, is_float
 from ..primitives import Empty, GlobalArray, Whole
-from ..rules.table import Entry, table
+from ..rules.table import Entry, Found, question, table
 from .capture import capture
+from .lookups import Lookup, note
 
 __all__ = ["ScalarPartial", "TableRules", "argument_type", "container", "describe"]
 
@@ -46,11 +47,14 @@ def argument_type(operand: Operand) -> Any:
 
 
 class TableRules:
-    """The rules for one compiled gradient. `name` is the user's function, for errors."""
+    """The rules for one compiled gradient. `name` is the user's function, for errors.
+
+    Each question is asked once: the answer stays the same until the gradient is made, whatever other threads register meanwhile.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._found: dict[int, Entry | None] = {}
+        self._found: dict[Any, Found] = {}
 
     def entry(self, stmt: Stmt) -> Entry | None:
         """The entry that answers for a call of a function or method, or for an attribute."""
@@ -61,7 +65,11 @@ class TableRules:
             args = tuple(argument_type(a) for a in call.args)
         except NotImplementedError:
             return None
-        return table.lookup(call.key, args).entry
+        asked = question(call.key, args)
+        if asked not in self._found:
+            self._found[asked] = table.lookup(call.key, args)
+        note(Lookup(call.key, args, self._found[asked], stmt.loc, self.name))
+        return self._found[asked].entry
 
     def call(self, stmt: Stmt) -> KeyedCall | None:
         """The call by the table's key, keyword arguments in their places; None where that is not known."""

@@ -7,9 +7,9 @@ one block of the record: the address of it is all that a caller keeps.
 from __future__ import annotations
 
 import inspect
-import threading
-from dataclasses import dataclass, field
-from functools import cached_property
+import weakref
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 from .._numba import compiler_lock
@@ -27,11 +27,13 @@ from ..transform.reverse import Reverse, replaced
 from ..transform.tree import Tree
 from .body import Body, finished
 from .calls import Callee
+from .lookups import Record, recording, use
+from .owned import memo_of
 
 __all__ = ["Unit", "unit_of", "write_frame"]
 
 
-@dataclass
+@dataclass(eq=False)
 class Unit:
     """The two halves of a callee at one activity. `inputs` and `outputs`: which leaf parameters and results carry derivatives.
 
@@ -42,11 +44,15 @@ class Unit:
     inputs: tuple[bool, ...]
     outputs: tuple[bool, ...]
     sharing: tuple[tuple[int, int], ...] = ()
-    lock: Any = field(default_factory=threading.RLock)
 
     @property
     def name(self) -> str:
         return str(self.callee.dispatcher.py_func.__name__)
+
+    @cached_property
+    def record(self) -> Record:
+        """The look-ups that it was made with."""
+        return Record(self.name, partial(_forget, weakref.ref(self)))
 
     # ------------------------------------------------------------------------------------------ signatures
 
@@ -83,7 +89,7 @@ class Unit:
     @cached_property
     def halves(self) -> tuple[Function, Function]:
         """The forward and the reverse half as IR."""
-        with compiler_lock:
+        with compiler_lock, recording(self.record):
             return _Halves(self).build()
 
     @cached_property
@@ -106,12 +112,22 @@ class Unit:
         return stub_dispatcher(name, parameters, generate, options, self.callee.dispatcher.py_func.__module__)
 
 
-_units: dict[tuple[object, ...], Unit] = {}
-
-
 def unit_of(callee: Callee, inputs: tuple[bool, ...], outputs: tuple[bool, ...], sharing: tuple[tuple[int, int], ...]) -> Unit:
-    """The unit of a callee at an activity, each made once as long as the rules are the same."""
-    return _units.setdefault((callee, inputs, outputs, sharing, table.version), Unit(callee, inputs, outputs, sharing))
+    """The unit of a callee at an activity, each made once, until a rule that it was made with changes."""
+    units = memo_of(callee.dispatcher, "units")
+    key = (callee.types, inputs, outputs, sharing, table.version)
+    unit: Unit = units.setdefault(key, Unit(callee, inputs, outputs, sharing))
+    use(unit.record)
+    return unit
+
+
+def _forget(itself: weakref.ref[Unit]) -> None:
+    """Lets the unit be made again. What holds it goes on using it."""
+    unit = itself()
+    if unit is not None:
+        units = memo_of(unit.callee.dispatcher, "units")
+        for key in [k for k, u in units.items() if u is unit]:
+            del units[key]
 
 
 def write_frame(tree: Tree, reverse: Region, forward: Forward, sweep: Reverse, frame: Var) -> tuple[list[Stmt], Region]:

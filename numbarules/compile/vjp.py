@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import operator
-import weakref
 from functools import cached_property
 from typing import Any
 
@@ -26,6 +25,8 @@ from ..transform.reverse import Reverse, replaced
 from .body import Body, finished
 from .capture import capture, options_of, python_function
 from .isolation import isolate, owned
+from .lookups import Record, recording, use
+from .owned import memo_of
 from .units import write_frame
 
 __all__ = ["Halves", "halves_of"]
@@ -46,6 +47,7 @@ class Halves:
         self.options = options_of(f)
         self.types = args
         self.primal = capture(self.function, args, self.options)
+        self.record = Record(f"{self.name}_vjp")
 
     @property
     def name(self) -> str:
@@ -64,7 +66,7 @@ class Halves:
 
     @cached_property
     def _ir(self) -> tuple[Function, Function]:
-        with compiler_lock:
+        with compiler_lock, recording(self.record):
             return _build(self)
 
     @cached_property
@@ -90,16 +92,15 @@ class Halves:
         return stub_dispatcher(f"{self.name}_{('vjp', 'pullback')[half]}", parameters, generate, self.options, self.function.__module__)
 
 
-_made: weakref.WeakKeyDictionary[Any, dict[tuple[Any, ...], Halves]] = weakref.WeakKeyDictionary()
-
-
 def halves_of(f: Any, args: tuple[Any, ...]) -> Halves:
     """The halves of a function at Numba argument types, each made once."""
-    made = _made.setdefault(f, {})
+    made = memo_of(f, "halves")
     key = (args, table.version)
     if key not in made:
         made[key] = Halves(f, args)
-    return made[key]
+    halves: Halves = made[key]
+    use(halves.record)
+    return halves
 
 
 def tangent_parts(primal: Function) -> list[Part]:

@@ -20,7 +20,7 @@ from numbarules.errors import AmbiguousRuleError, RuleError, message
 from numbarules.rules import patterns as pt
 from numbarules.rules.patterns import Tail, covers, matches, meet, show
 
-__all__ = ["Entry", "Found", "Origin", "Problem", "ScalarRule", "Table", "function_key", "show_key", "table"]
+__all__ = ["Entry", "Found", "Origin", "Problem", "ScalarRule", "Table", "function_key", "question", "show_key", "table"]
 
 Kind = OneOf["rule", "opt_out", "non_differentiable", "scalar"]
 
@@ -185,8 +185,8 @@ class Table:
     def lookup(self, function: Any, argument_types: Sequence[types.Type]) -> Found:
         """The entry for a call; an `AmbiguousRuleError` where no entry beats all others. Omitted arguments are not in `argument_types`."""
         memo = self._memo
-        question = (_identity(function), *argument_types)
-        known = memo.get(question)
+        asked = question(function, argument_types)
+        known = memo.get(asked)
         if known is not None:
             return known[0]
         key = function_key(function)
@@ -194,7 +194,7 @@ class Table:
             found = self._choose(key, tuple(argument_types))
             if len(memo) > 50_000:
                 memo.clear()
-            memo[question] = found, function  # held: the question is about its id
+            memo[asked] = found, function  # held: the question is about its id
         return found
 
     def entries(self, function: Any = None) -> tuple[Entry, ...]:
@@ -443,6 +443,11 @@ class Table:
         for callback in self._listeners:
             for entry in entries:
                 callback(entry)
+
+
+def question(function: Any, argument_types: Sequence[types.Type]) -> Hashable:
+    """A look-up as a dictionary's key, good as long as the function lives."""
+    return (_identity(function), *argument_types)
 
 
 def _identity(key: Any) -> Hashable:
