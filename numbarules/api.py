@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ._numba import is_signature
+from .analysis.effects import Effects
 from .compile.dispatchers import differentiable_function, gradient_dispatcher
 from .compile.jitted import register
 from .compile.pullback import Pullback, value_and_pullback
@@ -135,4 +136,5 @@ def vjp(f: Any, *args: Any) -> tuple[Any, Pullback]:
 
 
 vjp.__numbarules_derivative__ = True  # type: ignore[attr-defined]
+vjp.__numbarules_effects__ = Effects(reads=True, may_raise=True)  # type: ignore[attr-defined]  # the value and what the pullback keeps are new
 register(vjp)

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Empty", "Failure", "GlobalArray", "Whole", "accumulate", "assign", "ieee_divide"]
+__all__ = ["Empty", "Failure", "GlobalArray", "Whole", "accumulate", "assign", "call_value", "ieee_divide"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,11 @@ class Whole:
 def assign(target: Any, value: Any) -> None:
     """`target[...] = value`."""
     target[...] = value
+
+
+def call_value(f: Any, *args: Any, **keywords: Any) -> Any:
+    """Calls its first argument: a function that is known only at run time, or a pullback."""
+    return f(*args, **keywords)
 
 
 def ieee_divide(a: float, b: float) -> float:

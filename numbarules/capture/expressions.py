@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 from numba import prange
+from numba.np.unsafe.ndarray import empty_inferred  # what an array comprehension fills
 
 from .._numba import INPLACE, TypedIR, index_result, nir, our_type, types
 from ..errors import UnsupportedError, message
@@ -36,7 +37,7 @@ from ..ir.nodes import (
 )
 from ..ir.rewrite import Builder
 from ..ir.types import BOOL, INT64, NONE, Array, NoneType, Opaque, Scalar, Tuple, Type, is_integer
-from ..primitives import Empty, GlobalArray, assign
+from ..primitives import Empty, GlobalArray, assign, call_value
 from .values import (
     Aggregate,
     Bound,
@@ -55,7 +56,7 @@ from .values import (
 
 __all__ = ["Expressions"]
 
-_ALLOCATE = {np.zeros: "zeros", np.empty: "empty", np.zeros_like: "zeros", np.empty_like: "empty"}
+_ALLOCATE = {np.zeros: "zeros", np.empty: "empty", np.zeros_like: "zeros", np.empty_like: "empty", empty_inferred: "empty"}
 _FILL = (np.ones, np.full, np.ones_like, np.full_like)
 
 
@@ -628,7 +629,7 @@ class Expressions:
             if special is not None:
                 return special
             return self.apply(target, Named(func.value), args, keywords)
-        return self.apply(target, Named(_call), [func, *args], keywords)
+        return self.apply(target, Named(call_value), [func, *args], keywords)
 
     def special_call(self, target: str, obj: Any, args: list[Value], keywords: tuple[str, ...]) -> Value | None:
         """Calls that build iterables, ask for lengths, convert or allocate; None for all others."""
@@ -750,8 +751,3 @@ class Expressions:
 
         store(value, [])
         return array
-
-
-def _call(f: Any, *args: Any) -> Any:
-    """Calls its first argument: a function that is known only at run time."""
-    return f(*args)

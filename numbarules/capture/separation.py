@@ -5,12 +5,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import CellType, CodeType, FunctionType
+from types import CellType, CodeType, FunctionType, NoneType
 from typing import Any, NoReturn
 
-from .._numba import Dispatcher, nir
+from .._numba import Dispatcher, nir, types
 from ..errors import UnstableRuleError, message
-from .folding import Body
+from .folding import UNKNOWN, Body
 
 __all__ = ["CAPTURED", "Return", "RuleBody", "name_of"]
 
@@ -94,8 +94,8 @@ class RuleBody(Body):
                     line=made.loc.line,
                     instead=f"move `{name}` out of the rule, with what it needs as parameters",
                 )
-            if isinstance(definition, nir.FreeVar | nir.Global | nir.Const):
-                cells.append(CellType(definition.value))
+            if (known := self.constant_of(item)) is not UNKNOWN:
+                cells.append(CellType(known))
             else:
                 self.check_kept(name, item, made)
                 cells.append(CellType(CAPTURED))
@@ -103,6 +103,19 @@ class RuleBody(Body):
         self.replace_returns(pairs, captured)
         self.drop_closure(made)
         return FunctionType(code, self.ir.func_id.func.__globals__, code.co_name, None, tuple(cells))
+
+    def constant_of(self, item: Any) -> Any:
+        """The value of a captured variable that is known from the types, which its pullback then knows too: a literal, None, a function."""
+        definition = self.definition(item.name)
+        if isinstance(definition, nir.FreeVar | nir.Global | nir.Const):
+            return definition.value
+        t = self.type_of(item)
+        if isinstance(t, types.Dispatcher):
+            return t.dispatcher
+        if isinstance(t, types.Function) and callable(t.typing_key):
+            return t.typing_key
+        known = self.value_of(item) if isinstance(definition, nir.Arg) else UNKNOWN
+        return known if isinstance(known, bool | int | float | str | NoneType) else UNKNOWN
 
     def check_pullback(self, code: CodeType, defaults: Any, keyword_defaults: Any) -> None:
         where = code.co_firstlineno

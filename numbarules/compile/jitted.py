@@ -22,6 +22,8 @@ __all__ = ["PullbackType", "register"]
 class PullbackType(types.Type):
     """The type of the pullback of one function at one signature."""
 
+    private = True  # what such a value refers to is its own
+
     def __init__(self, halves: Halves) -> None:
         self.halves = halves
         super().__init__(name=f"pullback({halves.name}, {', '.join(map(str, halves.types))})")

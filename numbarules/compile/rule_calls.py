@@ -16,6 +16,7 @@ from ..ir.rewrite import Builder, Names, substitute
 from ..ir.types import Array, Scalar, Tuple, Type, leaves
 from ..primitives import assign
 from ..rules.table import Entry
+from .contracts import sharing_of
 from .rule_arguments import Bound
 from .rule_pullbacks import Half, carries, has_params, refuse, rule_name
 from .rules import TableRules
@@ -153,6 +154,7 @@ class _Answer:
         y, captured = value.result.items
         self.check(y, wanted)
         n = sum(1 for _ in leaves(y))
+        self.check_memory(value, n)
         yields = value.region.yields
         self.values = [v for t, v in zip(leaves(y), yields[:n], strict=True) if has_params(t)]
         kept = [(t, v) for t, v in zip(leaves(captured), yields[n:], strict=True) if has_params(t)]
@@ -170,6 +172,29 @@ class _Answer:
                 found=f"a value of type {y}, and the call returns {wanted}",
                 stmt=self.stmt,
             )
+
+    def check_memory(self, value: Function, count: int) -> None:
+        """Refuses a value half that writes into an argument or returns memory of one: the sweeps take the value to be new."""
+        found = sharing_of(value)
+        names = [name for name, t in value.args for leaf in leaves(t) if has_params(leaf)]
+        for i, loc in found.written.items():
+            refuse(
+                self.entry,
+                f"writes into its argument `{names[i]}`",
+                "a rule leaves its arguments as they are",
+                found=f"a write at {loc}" if loc else "",
+                stmt=self.stmt,
+                instead=f"copy it first; for a call whose purpose is to change `{names[i]}`, opt out",
+            )
+        for j, i in found.returned:
+            if j < count:  # behind the leaves of the value stands what is kept, which may share memory
+                refuse(
+                    self.entry,
+                    f"returns a value that shares memory with its argument `{names[i]}`",
+                    "the value of a rule is new memory: what is written into it later is written into nothing else",
+                    stmt=self.stmt,
+                    instead="copy the value, or opt out: views are differentiated as they are",
+                )
 
 
 def _castable(a: Type, b: Type) -> bool:

@@ -15,7 +15,7 @@ from ..analysis.activity import carries_derivative
 from ..errors import UnsupportedError, message
 from ..ir.nodes import Apply, Attribute, Const, Function, Method, Named, Operand, Raw, Stmt, Var, const
 from ..ir.types import NONE, Array, Opaque, Scalar, Type, is_float
-from ..primitives import Empty, GlobalArray, Whole
+from ..primitives import Empty, GlobalArray, Whole, call_value
 from ..rules.table import Entry, Found, question, table
 from .capture import capture
 from .lookups import Lookup, note
@@ -153,7 +153,7 @@ def describe(stmt: Stmt) -> tuple[str, str]:
                 "indexing by this index",
                 "index with integers, slices, integer arrays or one-dimensional masks, in a loop over `range` where needed",
             )
-        case Apply(Named(obj)) if getattr(obj, "__name__", "") == "_call":
+        case Apply(Named(obj)) if obj is call_value:
             return (
                 "a call of a function that is known only at run time",
                 "call the jitted function by its name, or pass the jitted function itself as the argument",

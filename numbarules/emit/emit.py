@@ -53,7 +53,7 @@ from ..ir.nodes import (
     While,
 )
 from ..ir.types import BOOL, INT64, NONE, Array, NoneType, Opaque, Scalar, Tuple, Type
-from ..primitives import Empty, Failure, GlobalArray, Whole, accumulate, assign, ieee_divide
+from ..primitives import Empty, Failure, GlobalArray, Whole, accumulate, assign, call_value, ieee_divide
 from ..runtime.arrays import accumulate as add_in_any_order
 from ..runtime.arrays import (
     element_add,
@@ -371,6 +371,8 @@ class _Emitter:
                 obj = obj.function
             obj = _INTRINSIC.get(obj, obj) if _hashable(obj) else obj
             values = [self.use(a) for a in args]
+            if obj is call_value:
+                return nir.Expr.call(values[0], values[1:split], tuple(zip(keywords, values[split:], strict=True)), self.loc)
             return self.call(obj, *values[:split], kws=tuple(zip(keywords, values[split:], strict=True)))
         values = [self.use(a) for a in args]
         if isinstance(callee, Attribute):

@@ -28,7 +28,7 @@ from ..ir.nodes import (
     While,
 )
 from ..ir.rewrite import Names, substitute
-from ..ir.types import POINTER, Array, Type, writable
+from ..ir.types import POINTER, Array, Opaque, Type, writable
 from .tree import Node, Tree
 
 __all__ = ["Forward", "Pair", "shadow_type"]
@@ -164,6 +164,8 @@ class Forward:
         return out
 
     def private(self, stmt: Stmt, v: Var, nodes: list[Node]) -> Operand:
+        if isinstance(v.type, Opaque) and getattr(v.type.payload, "private", False):
+            return v  # a pullback: nobody else can write into what it owns
         if not isinstance(v.type, Array):
             rule = getattr(stmt.op, "name", "a rule")
             raise RuleError(

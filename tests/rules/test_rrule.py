@@ -417,3 +417,190 @@ def test_methods_and_operators():
             return x @ y, lambda ybar: (np.zeros(x.shape), None)
 
         np.testing.assert_allclose(nr.grad(f)(M), 9.0 * np.ones((2, 2)))
+
+
+# Functions that are given: `vjp` in rules
+
+
+@njit
+def square(x):
+    return x * x
+
+
+@njit
+def mapped(f, xs):
+    s = 0.0
+    for i in range(xs.shape[0]):
+        s += f(xs[i])
+    return s
+
+
+def mapped_rule(f, xs: nr.AbstractVector):
+    def mapped_pullback(ybar):
+        xbar = np.empty_like(xs)
+        for i in range(xs.shape[0]):
+            _, pullback = nr.vjp(f, xs[i])
+            xbar[i] = 10.0 * pullback(ybar)[0]  # ten times too much: it shows that the rule was used
+        return None, xbar
+
+    return mapped(f, xs), mapped_pullback
+
+
+@njit
+def map_given(f, xs):
+    return mapped(f, xs)
+
+
+@njit
+def map_known(xs):
+    return mapped(square, xs)
+
+
+def test_a_rule_may_differentiate_the_function_it_is_given():
+    with nr.rule_scope():
+        nr.rrule(mapped)(mapped_rule)
+        np.testing.assert_allclose(nr.grad(map_known)(V), 20.0 * V)
+        np.testing.assert_allclose(nr.grad(map_given, argnums=1)(square, V), 20.0 * V)
+    y, pullback = mapped_rule(square, V)  # plain Python
+    assert y == 14.0
+    np.testing.assert_allclose(pullback(1.0)[1], 20.0 * V)
+
+
+@njit
+def applied(f, x):
+    return f(x)
+
+
+@njit
+def iterate(x):
+    for _ in range(4):
+        x = applied(square, x)
+    return x
+
+
+def test_the_value_half_may_keep_a_pullback_also_in_a_loop():
+    with nr.rule_scope():
+
+        @nr.rrule(applied)
+        def _(f, x):
+            y, pullback = nr.vjp(f, x)
+
+            def applied_pullback(ybar):
+                return None, 2.0 * pullback(ybar)[0]
+
+            return y, applied_pullback
+
+        assert nr.grad(iterate)(1.1) == pytest.approx(2**4 * 16 * 1.1**15)
+
+
+# What a rule knows from the types, its pullback knows too
+
+
+def test_literals_and_none_stay_known_in_the_pullback():
+    def scaled(x, power, shift=None):
+        raise NotImplementedError
+
+    @overload(scaled)
+    def _scaled(x, power, shift=None):
+        return lambda x, power, shift=None: x
+
+    with nr.rule_scope():
+
+        @nr.rrule(scaled)
+        def _(x, power, shift=None):
+            def scaled_pullback(ybar):
+                if shift is None:
+                    return (ybar * power, None)
+                return ybar * power + shift[0], None, None  # does not compile for None
+
+            return x, scaled_pullback
+
+        @njit
+        def f(x):
+            return scaled(x, 3)
+
+        assert nr.grad(f)(2.0) == 3.0
+
+
+# Traps: memory of the arguments
+
+
+@njit
+def identity(x):
+    return x[:]
+
+
+@njit
+def clear(x):
+    x[0] = 10.0
+    return x[1]
+
+
+def bad_view(x):
+    return x[:], lambda ybar: ybar
+
+
+def bad_view_by_a_call(x):
+    return identity(x), lambda ybar: ybar
+
+
+def bad_write(x):
+    x[0] = 10.0
+    return x[:].copy(), lambda ybar: ybar
+
+
+def bad_write_by_a_call(x):
+    clear(x)
+    return x.copy(), lambda ybar: ybar
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        (bad_view, "shares memory with its argument `x`"),
+        (bad_view_by_a_call, "shares memory with its argument `x`"),
+        (bad_write, "writes into its argument `x`"),
+        (bad_write_by_a_call, "writes into its argument `x`"),
+    ],
+)
+def test_rules_do_nothing_to_the_memory_of_their_arguments(rule, text):
+    def g(x):
+        raise NotImplementedError
+
+    @overload(g)
+    def _g(x):
+        return lambda x: x.copy()
+
+    @njit
+    def f(x):
+        return np.sum(g(x))
+
+    with nr.rule_scope():
+        nr.rrule(g)(rule)
+        with pytest.raises(nr.RuleError, match=text) as caught:
+            nr.grad(f)(V)
+    assert rule.__name__ in str(caught.value)
+
+
+def test_comprehensions_in_both_halves():
+    @njit
+    def double(x):
+        return 2.0 * x
+
+    @njit
+    def f(x):
+        return np.sum(double(x))
+
+    with nr.rule_scope():
+
+        @nr.rrule(double)
+        def _(x: nr.AbstractVector):
+            k = x[1]
+            weights = np.array([i * k for i in range(3)])
+
+            def double_pullback(ybar):
+                return ybar * weights + np.array([i + k for i in range(3)])
+
+            return 2.0 * x, double_pullback
+
+        np.testing.assert_allclose(nr.grad(f)(V), [2.0, 5.0, 8.0])
