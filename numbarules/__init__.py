@@ -29,4 +29,5 @@ from .rules.register import opt_out as opt_out
 from .rules.register import rrule as rrule
 from .rules.register import rule_scope as rule_scope
 from .rules.register import scalar_rule as scalar_rule
+from .specialized import specialized as specialized
 from .structs import struct as struct

@@ -48,6 +48,7 @@ __all__ = [
     "build_definitions",
     "compiler_lock",
     "eager",
+    "forget_implementations",
     "index_result",
     "is_signature",
     "nir",
@@ -221,6 +222,15 @@ def overload_implementation(function: Any, args: tuple[Any, ...], keywords: Mapp
             return _implementation(context, found, args, keywords)
         except (NumbaError, ValueError):  # ValueError: a Python function that Numba knows nothing about
             return None
+
+
+def forget_implementations(function: Any, choose: Any) -> None:
+    """Lets Numba ask `choose`, registered by `@overload` for `function`, again for the types that it was asked for before."""
+    context = cpu_target.typing_context
+    context.refresh()
+    for template in context.resolve_value_type(function).templates:
+        if getattr(template, "_overload_func", None) is choose:
+            template._impl_cache.clear()
 
 
 def _implementation(context: Any, function_type: Any, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> Any:

@@ -23,6 +23,8 @@ FLOORS: list[set[str]] = [
     {"_numba_lowering"},
     {"runtime", "structs"},
     {"_numba"},
+    {"specialized"},
+    {"structured"},
     {"library"},
     {"capture"},
     {"emit"},

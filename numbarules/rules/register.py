@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import sys
 import warnings
@@ -18,7 +19,19 @@ from numbarules.errors import RuleError, message
 from numbarules.rules.patterns import Real, Tail, as_pattern, matches
 from numbarules.rules.table import Entry, Found, Kind, Origin, ScalarRule, function_key, show_key, table
 
-__all__ = ["alias", "check_table", "is_a", "lookup", "no_entry", "non_differentiable", "opt_out", "rrule", "rule_scope", "scalar_rule"]
+__all__ = [
+    "alias",
+    "check_table",
+    "entry_of",
+    "is_a",
+    "lookup",
+    "no_entry",
+    "non_differentiable",
+    "opt_out",
+    "rrule",
+    "rule_scope",
+    "scalar_rule",
+]
 
 Rule = TypeVar("Rule", bound=Callable[..., Any])
 
@@ -36,12 +49,7 @@ def rrule(function: Any, *, replace: bool = False, on_unstable: OneOf["error", "
     frame = sys._getframe(1)
 
     def register(rule: Rule) -> Rule:
-        patterns, required = _patterns_of(rule, frame)
-        code = getattr(inspect.unwrap(rule), "__code__", None)
-        line = code.co_firstlineno if code else frame.f_lineno
-        filename = code.co_filename if code else frame.f_code.co_filename
-        origin = Origin(_package(rule.__module__), filename, line, getattr(rule, "__qualname__", repr(rule)))
-        _add(Entry(key, patterns, "rule", rule, origin, required, on_unstable), replace)
+        _add(dataclasses.replace(entry_of(key, rule, "rule", frame, rule), on_unstable=on_unstable), replace)
         return rule
 
     return register
@@ -141,6 +149,19 @@ def no_entry(function: Any, *argument_types: types.Type) -> bool:
 def check_table() -> tuple[Any, ...]:
     """Ambiguities, opt-outs that shadow nothing, unreachable entries, and scalar rules without sample points: see `Problem`."""
     return table.check()
+
+
+def entry_of(key: Any, code: Callable[..., Any], kind: Kind, frame: FrameType, payload: Any) -> Entry:
+    """The entry whose patterns are the annotations of a function that was written in `frame`."""
+    patterns, required = _patterns_of(code, frame)
+    body = getattr(inspect.unwrap(code), "__code__", None)
+    line = body.co_firstlineno if body else frame.f_lineno
+    filename = body.co_filename if body else frame.f_code.co_filename
+    return Entry(key, patterns, kind, payload, Origin(_package(code.__module__), filename, line, _name(code)), required)
+
+
+def _name(code: Callable[..., Any]) -> str:
+    return getattr(code, "__qualname__", repr(code))
 
 
 def _plain_entry(function: Any, patterns: tuple[Any, ...], kind: Kind, replace: bool, frame: FrameType) -> Entry:

@@ -55,7 +55,10 @@ class ScalarRule:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entry:
-    """One row of the table. The last pattern may be a `Tail`; arguments after the first `required` may be left out."""
+    """One row of the table. The last pattern may be a `Tail`; arguments after the first `required` may be left out.
+
+    The payload is the rule; for an opt-out that comes with an implementation, that; else None.
+    """
 
     function: Any
     patterns: tuple[Any, ...]
@@ -325,7 +328,7 @@ class Table:
             everything = self.entries()
             found = [*self._ambiguities()]
         for e in everything:
-            if e.kind == "opt_out" and not any(
+            if e.kind == "opt_out" and e.payload is None and not any(
                 o.kind != "opt_out" and self._meets(e, o) for o in (everything if e.any_function else self._related(e.function))
             ):
                 found.append(Problem("shadows nothing", (e,), f"{e}: no rule matches a call that it opts out"))
