@@ -48,7 +48,7 @@ from ..ir.nodes import (
     View,
     While,
 )
-from ..ir.types import Array, NoneType, Scalar, is_integer
+from ..ir.types import Array, NoneType, Scalar, Tuple, is_integer
 from ..primitives import GlobalArray, assign
 
 __all__ = ["Effects", "effects", "is_cheap", "region_effects"]
@@ -166,8 +166,11 @@ def _call(stmt: Stmt, obj: Any) -> Effects:
         return PURE
     if obj is assign or obj is operator.setitem:
         return Effects(reads=True, writes=(0,), may_raise=True)
-    if not _hashable(obj):
-        return ANYTHING
+    own = getattr(obj, "__numbarules_effects__", None)
+    if own is not None:
+        return own  # type: ignore[no-any-return]
+    if not _hashable(obj) or any(isinstance(a.type, Tuple) and a.type.struct for a in stmt.args):
+        return ANYTHING  # whoever made the struct says what an operator does
     if obj in _INPLACE:
         return Effects(reads=True, writes=(0,), may_raise=True, aliases=True)
     module = getattr(obj, "__module__", "") or ""
@@ -189,9 +192,6 @@ def _call(stmt: Stmt, obj: Any) -> Effects:
         if name in _WRITERS:
             return Effects(reads=True, writes=(0,), may_raise=True)
         return Effects(reads=True, may_raise=True, aliases=name in _VIEWS)
-    own = getattr(obj, "__numbarules_effects__", None)
-    if own is not None:
-        return own  # type: ignore[no-any-return]
     return ANYTHING
 
 

@@ -13,12 +13,13 @@ from ..capture.closures import OptedOut, Pair, convert
 from ..capture.translate import translate
 from ..ir.nodes import Apply, Const, Function, Item, MakeTuple, Named, Operand, Region, Rule, Stmt
 from ..ir.rewrite import Builder, Names, substitute
-from ..ir.types import Array, Scalar, Tuple, Type, leaves
+from ..ir.types import Array, Scalar, Tuple, Type, has_parameters, leaves, parameters
 from ..primitives import assign
+from ..rules.patterns import names_type
 from ..rules.table import Entry
 from .contracts import sharing_of
 from .rule_arguments import Bound
-from .rule_pullbacks import Half, carries, has_params, refuse, rule_name
+from .rule_pullbacks import Half, carries, refuse, rule_name
 from .rules import TableRules
 
 __all__ = ["RuleCalls", "answer"]
@@ -97,12 +98,13 @@ class RuleCalls:
         said = answer(rule, bound.types, self.options)
         if isinstance(said, OptedOut):
             return False
+        _check_structs(entry, call.args, stmt)
         value = translate(said.value, tuple(sorted(self.options.items())))
         result = stmt.results[0]
         kept = _Answer(entry, stmt, value, result.type)
         args = [leaf for _, a in bound.operands for leaf in _spread(a, b)]
         if isinstance(result.type, Tuple):
-            results = [self.names.var(t, result.name) for t in leaves(result.type) if has_params(t)]
+            results = [self.names.var(t, result.name) for t in leaves(result.type) if has_parameters(t)]
             found = iter(results)
         else:
             results = [result]
@@ -116,14 +118,17 @@ class RuleCalls:
             kept.captured,
             dict(self.options),
         )
-        region = substitute(Region(value.region.params, value.region.body, (*kept.values, *kept.residuals)), {}, self.names)
+        params, starts = value.region.params, pullback.starts
+        fields = [params[starts[i] + k] for i in pullback.structs for k in range(len(parameters(pullback.args[i])))]
+        residuals = [*kept.residuals, *fields, *(kept.values[i] for i in pullback.kept_results)]
+        region = substitute(Region(value.region.params, value.region.body, (*kept.values, *residuals)), {}, self.names)
         b.add(Stmt(Rule(pullback.name, pullback), tuple(args), tuple(results), (region,), stmt.loc))
         if isinstance(result.type, Tuple):
 
             def build(t: Type) -> Operand:
                 if isinstance(t, Tuple):
                     return b.one(MakeTuple(), [build(i) for i in t.items], t, "tuple")
-                return next(found) if has_params(t) else Const(t, None)
+                return next(found) if has_parameters(t) else Const(t, None)
 
             b.emit_alias(result, build(result.type))
         return True
@@ -133,9 +138,9 @@ def _spread(operand: Operand, b: Builder) -> Iterator[Operand]:
     """The leaves of an operand that a function has parameters for."""
     if isinstance(operand.type, Tuple):
         for i, t in enumerate(operand.type.items):
-            if has_params(t):
+            if has_parameters(t):
                 yield from _spread(b.one(Item(i), [operand], t, "item"), b)
-    elif has_params(operand.type):
+    elif has_parameters(operand.type):
         yield operand
 
 
@@ -156,8 +161,8 @@ class _Answer:
         n = sum(1 for _ in leaves(y))
         self.check_memory(value, n)
         yields = value.region.yields
-        self.values = [v for t, v in zip(leaves(y), yields[:n], strict=True) if has_params(t)]
-        kept = [(t, v) for t, v in zip(leaves(captured), yields[n:], strict=True) if has_params(t)]
+        self.values = [v for t, v in zip(leaves(y), yields[:n], strict=True) if has_parameters(t)]
+        kept = [(t, v) for t, v in zip(leaves(captured), yields[n:], strict=True) if has_parameters(t)]
         self.residuals = [v for _, v in kept]
         self.captured = tuple(t for t, _ in kept)
 
@@ -195,6 +200,28 @@ class _Answer:
                     stmt=self.stmt,
                     instead="copy the value, or opt out: views are differentiated as they are",
                 )
+
+
+def _check_structs(entry: Entry, args: list[Operand], stmt: Stmt) -> None:
+    """Refuses a rule for array-likes at a call that takes and gives structs: its cotangent would have to be an array."""
+    patterns = entry.at_arity(len(args)) or ()
+    generic = [a.type for a, p in zip(args, patterns, strict=True) if isinstance(a.type, Tuple) and a.type.struct and not names_type(p)]
+    if generic and any(isinstance(t, Tuple) and t.struct for t in _with_items(stmt.result.type)):
+        refuse(
+            entry,
+            f"is used for {', '.join(t.cls.name for t in generic)}, and the call returns a struct too",
+            "a rule for a category takes the cotangent of its value as an array; that of a struct is a struct of its fields' cotangents",
+            found=f"a call that returns {stmt.result.type}",
+            stmt=stmt,
+            instead="opt the signature out, so that its method is differentiated, or write a rule whose patterns name the type",
+        )
+
+
+def _with_items(t: Type) -> Iterator[Type]:
+    yield t
+    if isinstance(t, Tuple):
+        for item in t.items:
+            yield from _with_items(item)
 
 
 def _castable(a: Type, b: Type) -> bool:

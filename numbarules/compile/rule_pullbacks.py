@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any, NoReturn
 
 from .._numba import NumbaError, numba_type, types
@@ -13,10 +14,12 @@ from ..capture.closures import Pair
 from ..capture.translate import translate
 from ..errors import RuleError, message
 from ..ir.nodes import Function, Stmt, Var, walk
-from ..ir.types import Array, NoneType, Opaque, Scalar, Tuple, Type, is_float, is_float_array, leaves, writable
+from ..ir.types import Array, NoneType, Scalar, Tuple, Type, has_parameters, is_float, is_float_array, leaves, parameters, writable
 from ..rules.table import Entry
+from ..tangents import has_tangents, parts
+from .projection import Dense, Target, dense_type, wrap
 
-__all__ = ["Half", "carries", "has_params", "refuse", "rule_name"]
+__all__ = ["Half", "carries", "refuse", "rule_name"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +57,10 @@ class Half:
         return self.pair.pullback.parameters > 1
 
     def make(self, given: tuple[bool, ...], wanted: tuple[bool, ...]) -> Typed:
-        shadows, shadowed = self.shadows(wanted) if self.accumulates else ([], [])
+        shadows, owners = self.shadows(wanted) if self.accumulates else ([], [])
         attempts = [given] if all(given) or not isinstance(self.result, Tuple) else [given, (True,) * len(given)]
+        if any(t.struct for t in _tuples(self.result)):  # a part of a struct cannot be None
+            attempts = attempts[-1:]
         failure: NumbaError | None = None
         for takes in attempts:
             flags = iter(takes)
@@ -66,9 +71,9 @@ class Half:
                 failure = failure or e
                 continue
             function = translate(typed, (("error_model", "numpy"),))
-            self.check_reads(function, len(shadowed))
+            self.check_reads(function, len(owners))
             used = tuple(i for i, (t, k) in enumerate(zip(self.result_leaves(), takes, strict=True)) if k and carries(t))
-            return Typed(function, used, tuple(shadowed), self.targets(function.result, function))
+            return self.finished(function, used, owners)
         where = self.pair.pullback.function.__code__
         raise RuleError(
             message(
@@ -80,6 +85,41 @@ class Half:
                 found=str(failure),
             )
         ) from failure
+
+    def finished(self, function: Function, takes: tuple[int, ...], owners: list[int]) -> Typed:
+        """The pullback as it is spliced: dense cotangents of structs projected, the leaves of structs among its parameters."""
+        targets = self.targets(function.result, function)
+        params = function.region.params
+        first = len(params) - len(self.captured) - len(owners)
+        shadows = dict(zip(owners, params[first : first + len(owners)], strict=True))
+        starts = self.starts
+        arrays = tuple(starts[i] for i in owners if not isinstance(self.args[i], Tuple))
+        given = [part for part in parts(self.result) if part != "absent"]
+        if self.structs or self.kept_results:
+            function, targets = wrap(
+                function,
+                self.args,
+                self.structs,
+                kept=[p for p, part in zip(params, given, strict=False) if part == "kept"],
+                shadows={i: p for i, p in shadows.items() if isinstance(self.args[i], Tuple)},
+                targets=targets,
+            )
+        return Typed(function, takes, arrays, tuple(t for t in targets if not isinstance(t, Dense)))
+
+    @property
+    def starts(self) -> list[int]:
+        """The first leaf of each argument."""
+        return list(accumulate((len(parameters(t)) for t in self.args), initial=0))[:-1]
+
+    @property
+    def structs(self) -> list[int]:
+        """The arguments that are structs with a derivative: their leaves are kept for the projection."""
+        return [i for i, t in enumerate(self.args) if isinstance(t, Tuple) and t.struct and has_tangents(t)]
+
+    @property
+    def kept_results(self) -> list[int]:
+        """The leaves of the value that are parts of its cotangent as they are: a struct's shape, indices."""
+        return [i for i, part in enumerate(parts(self.result)) if part == "kept"]
 
     def check_reads(self, function: Function, shadows: int) -> None:
         """Refuses a pullback that writes into its cotangent, which is the shadow of the value.
@@ -104,18 +144,22 @@ class Half:
                 )
 
     def result_leaves(self) -> list[Type]:
-        return [t for t in leaves(self.result) if has_params(t)]
+        return parameters(self.result)
 
     def cotangent(self, t: Type, given: Iterator[bool]) -> Any:
         """The Numba type of the cotangent of a value, None where there is none."""
         if isinstance(t, Tuple):
+            if t.struct:
+                for _ in parameters(t):
+                    next(given)
+                return numba_type(_shadow_type(t))
             return types.Tuple([self.cotangent(i, given) for i in t.items])
-        if not has_params(t) or not next(given) or not carries(t):
+        if not has_parameters(t) or not next(given) or not carries(t):
             return types.none
         return numba_type(writable(t) if isinstance(t, Array) else t)
 
     def shadows(self, wanted: tuple[bool, ...]) -> tuple[list[Any], list[int]]:
-        """The types of the shadows that the pullback is handed, one an argument, and the leaves that they belong to."""
+        """The types of the shadows that the pullback is handed, one an argument, and the arguments that have one."""
         code = self.pair.pullback.function.__code__
         if self.slots == 0 or self.pair.pullback.parameters != 1 + self.slots:
             refuse(
@@ -125,38 +169,34 @@ class Half:
                 found=f"{self.slots} parameters of the rule" if self.slots else "a rule with `*args`",
             )
         out: list[Any] = []
-        shadowed: list[int] = []
-        i = 0
-        for t in self.args:
-            count = sum(1 for x in leaves(t) if has_params(x))
-            if isinstance(t, Tuple):
-                if any(wanted[i : i + count]):
-                    refuse(
-                        self.entry,
-                        f"has a pullback `{code.co_name}` that is handed the shadow of a tuple",
-                        "shadows are those of arrays",
-                        instead="return the cotangents",
-                    )
+        owners: list[int] = []
+        for i, (t, start) in enumerate(zip(self.args, self.starts, strict=True)):
+            if not any(wanted[start : start + len(parameters(t))]) or is_float(t):
                 out.append(types.none)
-            elif is_float_array(t) and wanted[i]:
-                out.append(numba_type(writable(t)))  # type: ignore[arg-type]
-                shadowed.append(i)
-            else:
-                out.append(types.none)
-            i += count
+                continue
+            dense = t if isinstance(t, Array) else dense_type(t)
+            if dense is None:
+                refuse(
+                    self.entry,
+                    f"has a pullback `{code.co_name}` that is handed the shadow of a value of type {t}",
+                    "shadows are those of arrays, and of structs with a method `to_dense`, which are handed a dense one",
+                    instead="return the cotangents",
+                )
+            out.append(numba_type(writable(dense)))
+            owners.append(i)
         out += [types.none] * (self.slots - len(self.args))
-        return out, shadowed
+        return out, owners
 
     # ------------------------------------------------------------------------------------------ what it returns
 
-    def targets(self, t: Type, function: Function) -> tuple[int | None, ...]:
+    def targets(self, t: Type, function: Function) -> tuple[Target, ...]:
         """For each yielded leaf the argument leaf whose cotangent it is."""
         if function.region.yields is None:
             return ()
         args = list(self.args)
         if self.accumulates:
             return self.by_value(t)
-        if len(args) == 1 and not isinstance(args[0], Tuple) and not isinstance(t, Tuple):
+        if len(args) == 1 and _bare(args[0], t):
             returned: list[Type] = [t]
         elif (
             isinstance(t, Tuple) and len(t.items) in (len(args), self.slots) and all(isinstance(x, NoneType) for x in t.items[len(args) :])
@@ -169,21 +209,15 @@ class Half:
                 "a pullback returns one cotangent for each argument, None for no contribution; bare for one argument that is no tuple",
                 found=f"cotangents of type {t} for arguments of types ({', '.join(map(str, args))})",
             )
-        out: list[int | None] = []
-        start = 0
-        for i, (arg, bar) in enumerate(zip(args, returned, strict=False)):
+        out: list[Target] = []
+        for i, (arg, bar, start) in enumerate(zip(args, returned, self.starts, strict=False)):
             out += self.match(i, arg, bar, start)
-            start += sum(1 for x in leaves(arg) if has_params(x))
         out += [None] * (len(returned) - len(args))
         return tuple(out)
 
-    def by_value(self, t: Type) -> tuple[int | None, ...]:
+    def by_value(self, t: Type) -> tuple[Target, ...]:
         """The cotangents that a pullback returns beside those that it adds into shadows: of the scalars, or one an argument."""
-        starts: list[int] = []
-        start = 0
-        for arg in self.args:
-            starts.append(start)
-            start += sum(1 for x in leaves(arg) if has_params(x))
+        starts = self.starts
         scalars = [i for i, arg in enumerate(self.args) if is_float(arg)]
         if isinstance(t, NoneType):
             return (None,)
@@ -198,15 +232,18 @@ class Half:
             )
         return tuple(x for i, bar in zip(places, items, strict=True) for x in self.match(i, self.args[i], bar, starts[i]))
 
-    def match(self, i: int, arg: Type, bar: Type, start: int) -> list[int | None]:
+    def match(self, i: int, arg: Type, bar: Type, start: int) -> list[Target]:
         """The targets of the leaves of one argument's cotangent."""
         if isinstance(bar, NoneType) or not any(map(carries, leaves(arg))):
             return [None] * sum(1 for _ in leaves(bar))
-        if isinstance(arg, Tuple) and isinstance(bar, Tuple) and len(arg.items) == len(bar.items):
-            out: list[int | None] = []
+        if isinstance(arg, Tuple) and isinstance(bar, Array) and (dense := dense_type(arg)) is not None and bar.ndim == dense.ndim:
+            return [Dense(i)]
+        fields = len(arg.items) if isinstance(arg, Tuple) and (not arg.struct or arg.cls is getattr(bar, "cls", None)) else -1
+        if isinstance(arg, Tuple) and isinstance(bar, Tuple) and len(bar.items) == fields:
+            out: list[Target] = []
             for a, x in zip(arg.items, bar.items, strict=True):
                 out += self.match(i, a, x, start)
-                start += sum(1 for leaf in leaves(a) if has_params(leaf))
+                start += len(parameters(a))
             return out
         fits = (isinstance(arg, Scalar) and isinstance(bar, Scalar)) or (
             isinstance(arg, Array) and isinstance(bar, Array) and arg.ndim == bar.ndim
@@ -215,10 +252,31 @@ class Half:
             refuse(
                 self.entry,
                 f"returns a cotangent of argument {i} that is none of its tangents",
-                "a cotangent has the kind and the dimensions of its argument: a number for a number, an array for an array",
+                "a cotangent has the kind and the dimensions of its argument: a number for a number, an array for an array,"
+                " for a struct one of its class, or an array where it has a method `to_dense`",
                 found=f"{bar} for {arg}",
             )
         return [start]
+
+
+def _bare(arg: Type, bar: Type) -> bool:
+    """True for the cotangent of a rule's only argument, which is not a 1-tuple with it."""
+    return (not isinstance(bar, Tuple) or bar.struct) and (not isinstance(arg, Tuple) or arg.struct)
+
+
+def _tuples(t: Type) -> Iterator[Tuple]:
+    """A tuple and those in it."""
+    if isinstance(t, Tuple):
+        yield t
+        for item in t.items:
+            yield from _tuples(item)
+
+
+def _shadow_type(t: Type) -> Type:
+    """The type of the cotangent of a struct that a pullback is given: the shadows of its leaves."""
+    if isinstance(t, Tuple):
+        return Tuple(tuple(map(_shadow_type, t.items)), t.cls)
+    return writable(t) if isinstance(t, Array) and carries(t) else t
 
 
 def carries(t: Type) -> bool:
@@ -227,12 +285,6 @@ def carries(t: Type) -> bool:
 
 def rule_name(entry: Entry) -> str:
     return f"the rule `{entry.origin.name}` for {entry.signature}"
-
-
-def has_params(t: Type) -> bool:
-    if isinstance(t, Tuple):
-        return any(map(has_params, t.items))
-    return not isinstance(t, NoneType) and not (isinstance(t, Opaque) and t.constant)
 
 
 def refuse(entry: Entry, what: str, contract: str, found: str = "", stmt: Stmt | None = None, instead: str = "") -> NoReturn:

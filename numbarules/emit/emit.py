@@ -52,7 +52,7 @@ from ..ir.nodes import (
     View,
     While,
 )
-from ..ir.types import BOOL, INT64, NONE, Array, NoneType, Opaque, Scalar, Tuple, Type
+from ..ir.types import BOOL, INT64, NONE, Array, NoneType, Opaque, Scalar, Tuple, Type, has_parameters
 from ..primitives import Empty, Failure, GlobalArray, Whole, accumulate, assign, call_value, ieee_divide
 from ..runtime.arrays import accumulate as add_in_any_order
 from ..runtime.arrays import (
@@ -207,9 +207,9 @@ class _Emitter:
         def spread(source: Any, t: Type) -> None:
             if isinstance(t, Tuple):
                 for i, item in enumerate(t.items):
-                    if has_leaves(item):
+                    if has_parameters(item):
                         spread(self.temporary(self.item(source, t, i), "item"), item)
-            elif has_leaves(t):
+            elif has_parameters(t):
                 param = next(params)
                 self.names[param] = source
 
@@ -537,13 +537,6 @@ class _Emitter:
         """The results of a loop are its parameters, as the last iteration left them."""
         for result, param in zip(stmt.results, params, strict=True):
             self.names[result] = self.var(param)
-
-
-def has_leaves(t: Type) -> bool:
-    """True where an argument of the type has parameters: constants of their type have none."""
-    if isinstance(t, Tuple):
-        return any(map(has_leaves, t.items))
-    return not isinstance(t, NoneType) and not (isinstance(t, Opaque) and t.constant)
 
 
 def _hashable(obj: Any) -> bool:

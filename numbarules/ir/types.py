@@ -20,10 +20,13 @@ __all__ = [
     "Scalar",
     "Tuple",
     "Type",
+    "has_parameters",
     "is_float",
     "is_float_array",
     "is_integer",
     "leaves",
+    "parameters",
+    "writable",
 ]
 
 
@@ -142,6 +145,18 @@ def leaves(t: Type) -> Iterator[Type]:
             yield from leaves(item)
     else:
         yield t
+
+
+def has_parameters(t: Type) -> bool:
+    """True where a function has parameters for a value of type `t`: None and what has one value of its type need none."""
+    if isinstance(t, Tuple):
+        return any(map(has_parameters, t.items))
+    return not isinstance(t, NoneType) and not (isinstance(t, Opaque) and t.constant)
+
+
+def parameters(t: Type) -> list[Type]:
+    """The leaves of a value of type `t` that a function has parameters for, in order."""
+    return [leaf for leaf in leaves(t) if has_parameters(leaf)]
 
 
 def writable(t: Array) -> Array:

@@ -22,6 +22,7 @@ from numba.extending import overload
 from ..analysis.effects import Effects
 from ..rules.patterns import AbstractMatrix, AbstractVector
 from ..rules.register import alias, rrule
+from ..structs import StructType
 
 __all__: list[str] = []
 
@@ -39,6 +40,8 @@ contiguous.__numbarules_effects__ = Effects(reads=True, aliases=True)
 
 @overload(contiguous)
 def _contiguous(a):
+    if isinstance(a, StructType):
+        return lambda a: a.to_dense()
     if isinstance(a, types.Array) and a.layout == "A":
         return lambda a: np.ascontiguousarray(a)
     return lambda a: a

@@ -44,6 +44,7 @@ __all__ = [
     "matches",
     "meet",
     "more_specific",
+    "names_type",
     "register_category",
     "register_type",
     "show",
@@ -259,6 +260,13 @@ def meet(p: Any, q: Any) -> Any:
 def apart(p: Any, q: Any) -> bool:
     """True where two Numba type classes are unrelated: a quick sign that nothing matches both."""
     return _is_type_class(p) and _is_type_class(q) and p not in q.__mro__ and q not in p.__mro__
+
+
+def names_type(pattern: Any) -> bool:
+    """True for a pattern that says which type, or class of types, is meant: no category."""
+    if isinstance(pattern, Union):
+        return all(map(names_type, pattern.members))
+    return _is_type(pattern) or _is_type_class(pattern) or isinstance(pattern, Literal)
 
 
 def show(pattern: Any) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from ..analysis.effects import effects
 from ..ir.nodes import Apply, Const, Function, Item, MakeTuple, Method, Operand, Region, Rule, Stmt, Var, called
 from ..ir.rewrite import Builder, Names, substitute
-from ..ir.types import Array, NoneType, Opaque, Scalar, Tuple, Type
+from ..ir.types import Array, Scalar, Tuple, Type, has_parameters
 from ..primitives import assign
 from .elementwise import Expression, Kernel, expand_assign, expand_new, is_elementwise, scalar_function
 from .shaping import reshape_moves
@@ -193,9 +193,9 @@ def inline_call(stmt: Stmt, function: Function, args: tuple[Operand | None, ...]
     def spread(operand: Operand, t: Type) -> None:
         if isinstance(t, Tuple):
             for i, item in enumerate(t.items):
-                if _has_params(item):
+                if has_parameters(item):
                     spread(b.one(Item(i), [operand], item, "item"), item)
-        elif _has_params(t):
+        elif has_parameters(t):
             param = next(params)
             env[param] = operand if operand.type == param.type else b.cast(operand, param.type)
 
@@ -216,11 +216,3 @@ def inline_call(stmt: Stmt, function: Function, args: tuple[Operand | None, ...]
 
         b.emit_alias(stmt.result, build(function.result))
     return False
-
-
-def _has_params(t: Type) -> bool:
-    if isinstance(t, Tuple):
-        return any(map(_has_params, t.items))
-    return not isinstance(t, NoneType) and not (isinstance(t, Opaque) and t.constant)
-
-
