@@ -1,4 +1,4 @@
-"""Derivatives of structs: as arguments and results, made in loops, under rules for arrays (whose cotangents are projected) and of their own."""
+"""Derivatives of structs: arguments, results, made in loops, under rules for arrays (whose cotangents are projected) and their own."""
 
 from __future__ import annotations
 
