@@ -181,7 +181,7 @@ class _Answer:
     def check_memory(self, value: Function, count: int) -> None:
         """Refuses a value half that writes into an argument or returns memory of one: the sweeps take the value to be new."""
         found = sharing_of(value)
-        names = [name for name, t in value.args for leaf in leaves(t) if has_params(leaf)]
+        names = [name for name, t in value.args for _ in parameters(t)]
         for i, loc in found.written.items():
             refuse(
                 self.entry,
