@@ -14,6 +14,8 @@ from .errors import RecursionDepthError as RecursionDepthError
 from .errors import RuleError as RuleError
 from .errors import UnstableRuleError as UnstableRuleError
 from .errors import UnsupportedError as UnsupportedError
+from .reports.audit import capture_audit as capture_audit
+from .reports.explain import explain as explain
 from .rules.patterns import AbstractArray as AbstractArray
 from .rules.patterns import AbstractMatrix as AbstractMatrix
 from .rules.patterns import AbstractVector as AbstractVector

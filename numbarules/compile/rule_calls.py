@@ -123,6 +123,7 @@ class RuleCalls:
         residuals = [*kept.residuals, *fields, *(kept.values[i] for i in pullback.kept_results)]
         region = substitute(Region(value.region.params, value.region.body, (*kept.values, *residuals)), {}, self.names)
         b.add(Stmt(Rule(pullback.name, pullback), tuple(args), tuple(results), (region,), stmt.loc))
+        self.rules.observer.ruled(self.rules, stmt)
         if isinstance(result.type, Tuple):
 
             def build(t: Type) -> Operand:

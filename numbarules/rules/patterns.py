@@ -45,6 +45,7 @@ __all__ = [
     "meet",
     "more_specific",
     "names_type",
+    "overlap",
     "register_category",
     "register_type",
     "show",
@@ -255,6 +256,11 @@ def meet(p: Any, q: Any) -> Any:
     if isinstance(q, Union):
         return _union_of_meets((p, m) for m in q.members)
     return _Both(frozenset((p, q))) if _overlap(p, q) else _NOTHING
+
+
+def overlap(p: Any, q: Any) -> bool:
+    """True where some known type matches both."""
+    return meet(p, q) is not _NOTHING
 
 
 def apart(p: Any, q: Any) -> bool:
