@@ -4,6 +4,7 @@ from .api import grad as grad
 from .api import njit_grad as njit_grad
 from .api import value_and_grad as value_and_grad
 from .api import vjp as vjp
+from .compile.projectors import project_to as project_to
 from .compile.questions import no_rrule as no_rrule
 from .errors import AliasingError as AliasingError
 from .errors import AmbiguousRuleError as AmbiguousRuleError
