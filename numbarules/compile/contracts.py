@@ -44,6 +44,28 @@ def sharing_of(function: Function, above: tuple[Callee, ...] = ()) -> Sharing:
     return Sharing(written, frozenset(returned))
 
 
+def changes_or_shares(stmt: Stmt) -> str | None:
+    """What a call is known to do that no rule can stand for, in words; None where nothing is known."""
+    e = effects(stmt)
+    if e.writes:
+        return "writes into an argument"
+    if e.aliases and not e.opaque and any(map(_shared, stmt.results)):
+        return "may return a view of an argument"
+    match stmt.op:
+        case Apply(Named(obj)) if isinstance(obj, Dispatcher):
+            walk = _Walk(())
+            walk.call(stmt, obj)
+            if walk.writes:
+                return "writes into an argument"
+            if any(walk.of(r) is walk.of(a) for r in stmt.results for a in stmt.args if isinstance(a, Var) and _shared(r) and _shared(a)):
+                return "may return memory of an argument"
+    return None
+
+
+def _shared(v: Operand) -> bool:
+    return holds_memory(v.type)
+
+
 @dataclass(slots=True)
 class _Walk:
     above: tuple[Callee, ...]

@@ -22,7 +22,7 @@ from ..ir.rewrite import Builder, Names
 from ..ir.types import Array, Tuple, Type, has_parameters, is_float_array, parameters
 from ..tangents import has_tangent, tangent_type
 
-__all__ = ["Dense", "DenseForm", "Target", "dense_form", "dense_type", "wrap"]
+__all__ = ["Dense", "DenseForm", "Missing", "Target", "dense_form", "dense_type", "wrap"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,15 @@ class Dense:
     """The target of a dense cotangent: the struct argument that it belongs to."""
 
     argument: int
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """The target of a cotangent that a rule says it does not give: the argument, and its leaves."""
+
+    argument: int
+    start: int
+    stop: int
 
 
 Target = int | Dense | None

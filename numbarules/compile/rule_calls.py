@@ -17,7 +17,7 @@ from ..ir.types import Array, Scalar, Tuple, Type, has_parameters, leaves, param
 from ..primitives import assign
 from ..rules.patterns import names_type
 from ..rules.table import Entry
-from .contracts import sharing_of
+from .contracts import changes_or_shares, sharing_of
 from .rule_arguments import Bound
 from .rule_pullbacks import Half, carries, refuse, rule_name
 from .rules import TableRules
@@ -84,6 +84,8 @@ class RuleCalls:
     def replace(self, stmt: Stmt, b: Builder) -> bool:
         """Puts a `Rule` in the place of a call whose entry is a rule that does not opt out."""
         call = self.rules.call(stmt)
+        if call is None and stmt.op.keywords:  # type: ignore[union-attr]
+            self.rules.refuse_keywords(stmt)
         entry = self.rules.entry(stmt)
         if (
             call is None
@@ -99,6 +101,14 @@ class RuleCalls:
         if isinstance(said, OptedOut):
             return False
         _check_structs(entry, call.args, stmt)
+        if (reason := changes_or_shares(stmt)) is not None:
+            refuse(
+                entry,
+                f"is for a call that {reason}",
+                "a call with a rule changes nothing and returns new memory",
+                stmt=stmt,
+                instead="opt out: stores and views are differentiated as they are",
+            )
         value = translate(said.value, tuple(sorted(self.options.items())))
         result = stmt.results[0]
         kept = _Answer(entry, stmt, value, result.type)
@@ -117,13 +127,14 @@ class RuleCalls:
             result.type,
             kept.captured,
             dict(self.options),
+            stmt.loc,
         )
         params, starts = value.region.params, pullback.starts
         fields = [params[starts[i] + k] for i in pullback.structs for k in range(len(parameters(pullback.args[i])))]
         residuals = [*kept.residuals, *fields, *(kept.values[i] for i in pullback.kept_results)]
+        pullback.refuse_missing_in(value.region)
         region = substitute(Region(value.region.params, value.region.body, (*kept.values, *residuals)), {}, self.names)
         b.add(Stmt(Rule(pullback.name, pullback), tuple(args), tuple(results), (region,), stmt.loc))
-        self.rules.observer.ruled(self.rules, stmt)
         if isinstance(result.type, Tuple):
 
             def build(t: Type) -> Operand:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import inspect
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any, NoReturn
@@ -12,12 +13,13 @@ from ..analysis.alias import aliases_of, holds_memory
 from ..analysis.effects import effects
 from ..capture.closures import Pair
 from ..capture.translate import translate
-from ..errors import RuleError, message
-from ..ir.nodes import Function, Stmt, Var, walk
-from ..ir.types import Array, NoneType, Scalar, Tuple, Type, has_parameters, is_float, is_float_array, leaves, parameters, writable
+from ..errors import RuleError, UnsupportedError, message
+from ..ir.nodes import Function, Loc, Operand, Region, Stmt, Var, called, walk
+from ..ir.types import Array, NoneType, Opaque, Scalar, Tuple, Type, has_parameters, is_float, is_float_array, leaves, parameters, writable
+from ..rules.missing import MissingType, not_implemented
 from ..rules.table import Entry
 from ..tangents import has_tangents, parts
-from .projection import Dense, Target, dense_type, wrap
+from .projection import Dense, Missing, Target, dense_type, wrap
 
 __all__ = ["Half", "carries", "refuse", "rule_name"]
 
@@ -44,6 +46,7 @@ class Half:
     result: Type
     captured: tuple[Type, ...]
     options: dict[str, Any]
+    loc: Loc | None
     made: dict[Any, Typed] = field(default_factory=dict)
 
     def half(self, given: tuple[bool, ...], wanted: tuple[bool, ...]) -> Typed:
@@ -73,7 +76,7 @@ class Half:
             function = translate(typed, (("error_model", "numpy"),))
             self.check_reads(function, len(owners))
             used = tuple(i for i, (t, k) in enumerate(zip(self.result_leaves(), takes, strict=True)) if k and carries(t))
-            return self.finished(function, used, owners)
+            return self.finished(function, used, owners, wanted)
         where = self.pair.pullback.function.__code__
         raise RuleError(
             message(
@@ -86,9 +89,9 @@ class Half:
             )
         ) from failure
 
-    def finished(self, function: Function, takes: tuple[int, ...], owners: list[int]) -> Typed:
+    def finished(self, function: Function, takes: tuple[int, ...], owners: list[int], wanted: tuple[bool, ...]) -> Typed:
         """The pullback as it is spliced: dense cotangents of structs projected, the leaves of structs among its parameters."""
-        targets = self.targets(function.result, function)
+        targets = self.implemented(function, self.targets(function.result, function), wanted)
         params = function.region.params
         first = len(params) - len(self.captured) - len(owners)
         shadows = dict(zip(owners, params[first : first + len(owners)], strict=True))
@@ -105,6 +108,36 @@ class Half:
                 targets=targets,
             )
         return Typed(function, takes, arrays, tuple(t for t in targets if not isinstance(t, Dense)))
+
+    def implemented(self, function: Function, targets: tuple[Target | Missing, ...], wanted: tuple[bool, ...]) -> tuple[Target, ...]:
+        """The targets without those of cotangents that the rule says it does not give, refused where one is wanted."""
+        self.refuse_missing_in(function.region, set(function.region.yields or ()))
+        out: list[Target] = []
+        for target, y in zip(targets, function.region.yields or (), strict=True):
+            if isinstance(target, Missing) and any(wanted[target.start : target.stop]):
+                names = list(inspect.signature(self.entry.payload).parameters)
+                self.refuse_missing(y.type, f" by the argument `{names[min(target.argument, len(names) - 1)]}`")
+            out.append(None if isinstance(target, Missing) else target)
+        return tuple(out)
+
+    def refuse_missing_in(self, region: Region, returned: Collection[Operand] = ()) -> None:
+        """Refuses a rule whose code at these types comes to a `not_implemented` that is not returned."""
+        for stmt in walk(region):
+            if called(stmt) is not_implemented and stmt.result not in returned:
+                self.refuse_missing(stmt.result.type)
+
+    def refuse_missing(self, t: Type, argument: str = "") -> NoReturn:
+        assert isinstance(t, Opaque) and isinstance(t.payload, MissingType)
+        raise UnsupportedError(
+            message(
+                f"a derivative{argument} is needed that {self.name} does not implement",
+                filename=self.loc.filename if self.loc else None,
+                line=self.loc.line if self.loc else None,
+                contract="a rule may leave out a cotangent, and says why",
+                found=f"{t.payload.reason} ({self.entry.origin.filename}:{self.entry.origin.line})",
+                instead="leave the argument out of what is differentiated, or opt out of the rule for these types",
+            )
+        )
 
     @property
     def starts(self) -> list[int]:
@@ -189,7 +222,7 @@ class Half:
 
     # ------------------------------------------------------------------------------------------ what it returns
 
-    def targets(self, t: Type, function: Function) -> tuple[Target, ...]:
+    def targets(self, t: Type, function: Function) -> tuple[Target | Missing, ...]:
         """For each yielded leaf the argument leaf whose cotangent it is."""
         if function.region.yields is None:
             return ()
@@ -198,9 +231,7 @@ class Half:
             return self.by_value(t)
         if len(args) == 1 and _bare(args[0], t):
             returned: list[Type] = [t]
-        elif (
-            isinstance(t, Tuple) and len(t.items) in (len(args), self.slots) and all(isinstance(x, NoneType) for x in t.items[len(args) :])
-        ):
+        elif isinstance(t, Tuple) and len(t.items) in (len(args), self.slots):
             returned = list(t.items)
         else:
             refuse(
@@ -209,13 +240,13 @@ class Half:
                 "a pullback returns one cotangent for each argument, None for no contribution; bare for one argument that is no tuple",
                 found=f"cotangents of type {t} for arguments of types ({', '.join(map(str, args))})",
             )
-        out: list[Target] = []
+        out: list[Target | Missing] = []
         for i, (arg, bar, start) in enumerate(zip(args, returned, self.starts, strict=False)):
             out += self.match(i, arg, bar, start)
-        out += [None] * (len(returned) - len(args))
+        out += [None] * sum(1 for bar in returned[len(args) :] for _ in leaves(bar))  # of arguments that the call left out
         return tuple(out)
 
-    def by_value(self, t: Type) -> tuple[Target, ...]:
+    def by_value(self, t: Type) -> tuple[Target | Missing, ...]:
         """The cotangents that a pullback returns beside those that it adds into shadows: of the scalars, or one an argument."""
         starts = self.starts
         scalars = [i for i, arg in enumerate(self.args) if is_float(arg)]
@@ -232,15 +263,17 @@ class Half:
             )
         return tuple(x for i, bar in zip(places, items, strict=True) for x in self.match(i, self.args[i], bar, starts[i]))
 
-    def match(self, i: int, arg: Type, bar: Type, start: int) -> list[Target]:
+    def match(self, i: int, arg: Type, bar: Type, start: int) -> list[Target | Missing]:
         """The targets of the leaves of one argument's cotangent."""
+        if isinstance(bar, Opaque) and isinstance(bar.payload, MissingType):
+            return [Missing(i, start, start + len(parameters(arg)))]
         if isinstance(bar, NoneType) or not any(map(carries, leaves(arg))):
             return [None] * sum(1 for _ in leaves(bar))
         if isinstance(arg, Tuple) and isinstance(bar, Array) and (dense := dense_type(arg)) is not None and bar.ndim == dense.ndim:
             return [Dense(i)]
         fields = len(arg.items) if isinstance(arg, Tuple) and (not arg.struct or arg.cls is getattr(bar, "cls", None)) else -1
         if isinstance(arg, Tuple) and isinstance(bar, Tuple) and len(bar.items) == fields:
-            out: list[Target] = []
+            out: list[Target | Missing] = []
             for a, x in zip(arg.items, bar.items, strict=True):
                 out += self.match(i, a, x, start)
                 start += len(parameters(a))

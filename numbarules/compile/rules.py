@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import operator
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -14,14 +13,13 @@ from .. import library as _library  # noqa: F401  (registers the rules)
 from .._numba import numba_type, types
 from ..analysis.activity import carries_derivative
 from ..errors import UnsupportedError, message
-from ..ir.nodes import Apply, Attribute, Const, Function, Method, Named, Operand, Raw, Stmt, Var, const
-from ..ir.types import NONE, Array, Opaque, Scalar, Type, is_float
+from ..ir.nodes import Apply, Attribute, Const, Function, Method, Named, Operand, Raw, Stmt
+from ..ir.types import Array, Opaque, Scalar, Type, is_float
 from ..primitives import Empty, GlobalArray, Whole, call_value
-from ..rules.table import Entry, Found, question, table
-from ..transform.residuals import Plan
+from ..rules.table import Entry, Found, question, show_key, table
 from .capture import capture
+from .keywords import positional
 from .lookups import Lookup, note
-from .observer import SILENT, Observer
 
 __all__ = ["ScalarPartial", "TableRules", "argument_type", "container", "describe"]
 
@@ -55,18 +53,12 @@ class TableRules:
     Each question is asked once: the answer stays the same until the gradient is made, whatever other threads register meanwhile.
     """
 
-    def __init__(self, name: str, observer: Observer = SILENT) -> None:
+    def __init__(self, name: str) -> None:
         self.name = name
-        self.observer = observer
         self._found: dict[Any, Found] = {}
 
     def entry(self, stmt: Stmt) -> Entry | None:
         """The entry that answers for a call of a function or method, or for an attribute."""
-        found = self.found(stmt)
-        return found.entry if found is not None else None
-
-    def found(self, stmt: Stmt) -> Found | None:
-        """What the table says of a call; None for what is no question to it."""
         call = self.call(stmt)
         if call is None:
             return None
@@ -78,7 +70,7 @@ class TableRules:
         if asked not in self._found:
             self._found[asked] = table.lookup(call.key, args)
         note(Lookup(call.key, args, self._found[asked], stmt.loc, self.name))
-        return self._found[asked]
+        return self._found[asked].entry
 
     def call(self, stmt: Stmt) -> KeyedCall | None:
         """The call by the table's key, keyword arguments in their places; None where that is not known."""
@@ -91,20 +83,35 @@ class TableRules:
             case Named(obj):
                 key: Any = obj
             case Method(name) | Attribute(name):
-                key, obj = (type(types.unliteral(numba_type(stmt.args[0].type))), name), None
+                key = (type(types.unliteral(numba_type(stmt.args[0].type))), name)
         if not stmt.op.keywords:
             return KeyedCall(key, list(stmt.args))
-        try:
-            bound = inspect.signature(obj).bind(*stmt.args[:split], **dict(zip(stmt.op.keywords, stmt.args[split:], strict=True)))  # type: ignore[arg-type]
-            names = list(bound.signature.parameters)
-            last = max(names.index(n) for n in bound.arguments)
-            bound.apply_defaults()
-        except (TypeError, ValueError):
-            return None
-        values = [bound.arguments[n] for n in names[: last + 1]]
-        if not all(isinstance(v, Var | Const | bool | int | float | None) for v in values):
-            return None
-        return KeyedCall(key, [v if isinstance(v, Var | Const) else Const(NONE, None) if v is None else const(v) for v in values])
+        args = positional(key, list(stmt.args[:split]), dict(zip(stmt.op.keywords, stmt.args[split:], strict=True)))
+        return None if args is None else KeyedCall(key, args)
+
+    def refuse_keywords(self, stmt: Stmt) -> None:
+        """Refuses a call whose keywords have no known places, where there are entries that it might meet."""
+        assert isinstance(stmt.op, Apply)
+        match stmt.op.callee:
+            case Method(name):
+                key: Any = (type(types.unliteral(numba_type(stmt.args[0].type))), name)
+            case Named(obj):
+                key = obj
+            case _:
+                return
+        if not callable(key) and not isinstance(key, tuple):
+            return
+        if any(e.kind in ("rule", "opt_out") for e in table.entries(key)):
+            raise UnsupportedError(
+                message(
+                    f"the rules of `{show_key(key)}` cannot be asked for this call, in `{self.name}`",
+                    filename=stmt.loc.filename if stmt.loc else None,
+                    line=stmt.loc.line if stmt.loc else None,
+                    contract="rules are matched by position, and the places of the keywords must be known",
+                    found=f"keywords {', '.join(stmt.op.keywords)}, and no signature that says where they stand",
+                    instead="pass the arguments by position",
+                )
+            )
 
     def differentiable(self, stmt: Stmt) -> bool:
         """False for calls that no derivative passes through, whatever their types."""
@@ -130,9 +137,6 @@ class TableRules:
             given = len(inspect.signature(partial).parameters) - 1
             out.append(ScalarPartial(capture(partial, (y, *args[:given]), {"error_model": "numpy"}), guard))
         return tuple(out)
-
-    def repeated(self, plan: Plan, values: Iterable[Var]) -> None:
-        self.observer.repeated(plan, values)
 
     def refuse(self, stmt: Stmt) -> NoReturn:
         what, instead = describe(stmt)

@@ -68,11 +68,10 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Loc:
-    """Where a statement stands in the user's source; `inlined_at` is the call whose function it comes from, once that is inlined."""
+    """Where a statement stands in the user's source."""
 
     filename: str
     line: int
-    inlined_at: Loc | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"{self.filename}:{self.line}"

@@ -43,9 +43,10 @@ __all__ = [
     "literal",
     "matches",
     "meet",
+    "method_of_class",
     "more_specific",
     "names_type",
-    "overlap",
+    "python_class_of",
     "register_category",
     "register_type",
     "show",
@@ -192,6 +193,23 @@ def as_pattern(written: Any) -> Any:
     raise _no_pattern(written)
 
 
+def python_class_of(numba_class: type) -> type | None:
+    """The Python class that stands for a Numba type class; None where there is none."""
+    for python_class, numba_type in reversed(_CLASSES.items()):
+        if (numba_type if isinstance(numba_type, type) else type(numba_type)) is numba_class:
+            return python_class
+    return None
+
+
+def method_of_class(function: Any) -> tuple[type, str] | None:
+    """The registered Python class and the name of one of its methods or attributes, `np.ndarray.sum` for example."""
+    for python_class in reversed(_CLASSES):
+        for name, value in vars(python_class).items():
+            if value is function:
+                return python_class, name
+    return None
+
+
 def matches(pattern: Any, numba_type: types.Type) -> bool:
     """True where an argument of this Numba type, literal or not, is described by the pattern."""
     if pattern is Any:
@@ -256,11 +274,6 @@ def meet(p: Any, q: Any) -> Any:
     if isinstance(q, Union):
         return _union_of_meets((p, m) for m in q.members)
     return _Both(frozenset((p, q))) if _overlap(p, q) else _NOTHING
-
-
-def overlap(p: Any, q: Any) -> bool:
-    """True where some known type matches both."""
-    return meet(p, q) is not _NOTHING
 
 
 def apart(p: Any, q: Any) -> bool:

@@ -18,6 +18,7 @@ from numba import types
 from numbarules.errors import RuleError, message
 from numbarules.rules.patterns import Real, Tail, as_pattern, matches
 from numbarules.rules.table import Entry, Found, Kind, Origin, ScalarRule, function_key, show_key, table
+from numbarules.rules.unreachable import unused
 
 __all__ = [
     "alias",
@@ -180,8 +181,8 @@ def _plain_entry(function: Any, patterns: tuple[Any, ...], kind: Kind, replace: 
 
 
 def _add(entry: Entry, replace: bool) -> Entry:
-    if getattr(entry.function, "targetoptions", {}).get("inline") == "always":
-        warnings.warn(f"{entry}: Numba inlines the function before typing, so that this entry is never used", stacklevel=3)
+    for reason in unused(entry):
+        warnings.warn(f"{entry}: {reason}", stacklevel=3)
     return table.add(entry, replace)
 
 

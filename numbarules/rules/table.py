@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import FunctionType, GetSetDescriptorType, MethodDescriptorType
 from typing import Any
 from typing import Literal as OneOf
 
@@ -19,6 +20,7 @@ from numba import types
 from numbarules.errors import AmbiguousRuleError, RuleError, message
 from numbarules.rules import patterns as pt
 from numbarules.rules.patterns import Tail, covers, matches, meet, show
+from numbarules.rules.unreachable import unreachable
 
 __all__ = ["Entry", "Found", "Origin", "Problem", "ScalarRule", "Table", "function_key", "question", "show_key", "table"]
 
@@ -119,11 +121,17 @@ class Problem:
         return f"{self.kind}: {self.text}"
 
 
+_MEMBERS = (FunctionType, MethodDescriptorType, GetSetDescriptorType, property)
+
+
 def function_key(function: Any) -> Any:
     """The key of a function: the callable itself, `Any`, or (Numba type class, name) for a method or attribute.
 
-    A method may be written `"Array.sum"` (a class of `numba.types` or a registered Python class) or `(SomeClass, "sum")`.
+    A method may be written `"Array.sum"` (a class of `numba.types` or a registered Python class), `(SomeClass, "sum")`, or as the method
+    or property itself, `np.ndarray.sum`, of a registered Python class.
     """
+    if isinstance(function, _MEMBERS) and (method := pt.method_of_class(function)) is not None:
+        function = method
     if isinstance(function, str):
         class_name, _, name = function.rpartition(".")
         return _class_by_name(class_name, function), name
@@ -334,7 +342,7 @@ class Table:
                 found.append(Problem("shadows nothing", (e,), f"{e}: no rule matches a call that it opts out"))
             if e.kind == "scalar" and not e.payload.at:
                 found.append(Problem("no sample points", (e,), f"{e}: nothing checks it"))
-            found.extend(Problem("unreachable", (e,), f"{e}: {reason}") for reason in _unreachable(e))
+            found.extend(Problem("unreachable", (e,), f"{e}: {reason}") for reason in unreachable(e))
         return tuple(found)
 
     # Order
@@ -603,15 +611,6 @@ def _reason(winner: Entry, runner_up: Entry | None) -> str:
     if runner_up.any_function:
         return f"{winner.signature} names {show(runner_up.patterns[0])}, so that it beats {runner_up.signature}"
     return f"{winner.signature} is more specific than {runner_up.signature}"
-
-
-def _unreachable(e: Entry) -> Iterator[str]:
-    if getattr(e.function, "targetoptions", {}).get("inline") == "always":
-        yield "Numba inlines the function before typing, so that no call of it is seen"
-    for p in e.patterns:
-        p = p.pattern if isinstance(p, Tail) else p
-        if isinstance(p, type) and issubclass(p, pt.Category) and not p._members and p._ndim is None:
-            yield f"the category {p.__name__} has no member"
 
 
 table = Table()

@@ -1,0 +1,371 @@
+"""What a rule may be for: keywords, defaults, methods, attributes, constructors; and which entries are never used."""
+
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+import pytest
+from numba import njit, types, vectorize
+from numba.extending import overload
+
+import numbarules as nr
+
+V = np.array([1.0, 2.0, 3.0])
+M = np.array([[1.0, 2.0], [3.0, 4.0]])
+
+
+def scaled(x, y=2.0, *, z=3.0):
+    return x * y * z
+
+
+@overload(scaled)
+def _scaled(x, y=2.0, z=3.0):
+    return lambda x, y=2.0, z=3.0: x * y * z
+
+
+@njit
+def by_default(x, y):
+    return scaled(x)
+
+
+@njit
+def by_position(x, y):
+    return scaled(x, y)
+
+
+@njit
+def over_one(x, y):
+    return scaled(x, z=y)
+
+
+@njit
+def out_of_order(x, y):
+    return scaled(z=y, y=1.5, x=x)
+
+
+@pytest.mark.parametrize(
+    ("f", "expected"), [(by_default, (60.0, 0.0)), (by_position, (90.0, 6.0)), (over_one, (60.0, 4.0)), (out_of_order, (45.0, 3.0))]
+)
+def test_keywords_stand_in_their_places_and_defaults_are_constants(f, expected):
+    with nr.rule_scope():
+
+        @nr.rrule(scaled)
+        def _(x, y=2.0, z=3.0):
+            def scaled_pullback(ybar):
+                return 10.0 * ybar * y * z, ybar * x * z, ybar * x * y  # ten times the first: it shows that the rule was used
+
+            return x * y * z, scaled_pullback
+
+        assert nr.grad(f, argnums=(0, 1))(2.0, 3.0) == expected
+
+
+@njit
+def by_keyword(x):
+    return np.sum(np.sum(x, axis=0))
+
+
+@njit
+def of_all(x):
+    return np.sum(x, axis=None)
+
+
+@njit
+def without_axis(x):
+    return np.sum(x)
+
+
+@njit
+def method_by_keyword(x):
+    return np.sum(x.sum(axis=0))
+
+
+@njit
+def method_by_position(x):
+    return np.sum(x.sum(0))
+
+
+def test_literal_patterns_choose_by_axis():
+    with nr.rule_scope():
+
+        @nr.rrule(np.sum)
+        def _(x: nr.AbstractMatrix, axis: nr.literal(0)):
+            return np.sum(x, axis=0), lambda ybar: (np.full(x.shape, 7.0), None)
+
+        @nr.rrule(np.sum)
+        def _(x: nr.AbstractMatrix, axis: nr.literal(None) = None):
+            return np.sum(x), lambda ybar: (np.full(x.shape, 9.0), None)
+
+        assert nr.grad(by_keyword)(M)[0, 0] == 7.0
+        assert nr.grad(of_all)(M)[0, 0] == 9.0
+        assert nr.grad(without_axis)(M)[0, 0] == 9.0
+        assert nr.grad(method_by_keyword)(M)[0, 0] == 1.0  # another function, unless it is an alias
+        nr.alias("Array.sum", np.sum)
+        assert nr.grad(method_by_keyword)(M)[0, 0] == 7.0
+        assert nr.grad(method_by_position)(M)[0, 0] == 7.0
+
+
+@pytest.mark.parametrize("spelling", ["Array.sum", np.ndarray.sum, (np.ndarray, "sum"), (types.Array, "sum")])
+def test_spellings_of_a_method(spelling):
+    with nr.rule_scope():
+
+        @nr.rrule(spelling)
+        def sum_rule(x: nr.AbstractMatrix, axis: nr.literal(0)):
+            return np.sum(x, axis=0), lambda ybar: (np.full(x.shape, 7.0), None)
+
+        assert not nr.no_rrule("Array.sum", types.float64[:, ::1], types.literal(0))
+    y, pullback = sum_rule(M, 0)  # plain Python
+    np.testing.assert_allclose(y, [4.0, 6.0])
+    np.testing.assert_allclose(pullback(y)[0], 7.0)
+
+
+class Doubled:
+    """Its constructor makes an array, in jitted code."""
+
+
+@overload(Doubled)
+def _doubled(x):
+    return lambda x: 2.0 * x
+
+
+@vectorize
+def cubed(x):
+    return x * x * x
+
+
+@njit
+def of_operator(x):
+    return np.sum(x + x)
+
+
+@njit
+def of_ufunc(x):
+    return np.sum(np.sin(x))
+
+
+@njit
+def of_own_ufunc(x):
+    return np.sum(cubed(x))
+
+
+@njit
+def of_constructor(x):
+    return np.sum(Doubled(x))
+
+
+@pytest.mark.parametrize(
+    ("key", "arity", "f"), [(operator.add, 2, of_operator), (np.sin, 1, of_ufunc), (cubed, 1, of_own_ufunc), (Doubled, 1, of_constructor)]
+)
+def test_operators_ufuncs_and_constructors(key, arity, f):
+    with nr.rule_scope():
+        if arity == 1:
+
+            @nr.rrule(key)
+            def _(x: nr.AbstractVector):
+                return 2.0 * x, lambda ybar: 7.0 * ybar
+
+        else:
+
+            @nr.rrule(key)
+            def _(x: nr.AbstractVector, y: nr.AbstractVector):
+                return x + y, lambda ybar: (3.0 * ybar, 4.0 * ybar)
+
+        np.testing.assert_allclose(nr.grad(f)(V), 7.0)
+
+
+@njit
+def swap(x):
+    return x * 2.0, x * 3.0
+
+
+@njit
+def use_both(x):
+    a, b = swap(x)
+    return np.sum(a) + np.sum(b)
+
+
+@njit
+def use_first(x):
+    a, _ = swap(x)
+    return np.sum(a)
+
+
+def test_several_results_and_those_without_a_cotangent():
+    with nr.rule_scope():
+
+        @nr.rrule(swap)
+        def _(x: nr.AbstractVector):
+            def swap_pullback(ybar):
+                abar, bbar = ybar
+                xbar = np.zeros(x.shape)
+                if abar is not None:
+                    xbar += 7.0 * abar
+                if bbar is not None:
+                    xbar += 50.0 * bbar
+                return xbar
+
+            return (2.0 * x, 3.0 * x), swap_pullback
+
+        np.testing.assert_allclose(nr.grad(use_both)(V), 57.0)
+        np.testing.assert_allclose(nr.grad(use_first)(V), 7.0)
+
+
+# Calls that no rule can stand for
+
+
+@njit
+def clear(x):
+    x[0] = 10.0
+    return x[1]
+
+
+@njit
+def part(x):
+    return x[1:]
+
+
+@njit
+def of_clear(x):
+    z = x.copy()
+    return clear(z)
+
+
+@njit
+def of_part(x):
+    return np.sum(part(x))
+
+
+@njit
+def of_ravel(x):
+    return np.sum(np.ravel(x))
+
+
+@njit
+def of_in_place(x):
+    z = np.zeros(3)
+    z += x
+    return np.sum(z)
+
+
+@pytest.mark.parametrize(
+    ("key", "arity", "f", "text"),
+    [
+        (clear, 1, of_clear, "writes into an argument"),
+        (part, 1, of_part, "may return memory of an argument"),
+        (np.ravel, 1, of_ravel, "may return a view"),
+        (operator.iadd, 2, of_in_place, "writes into an argument"),
+    ],
+)
+def test_stores_and_views_have_no_rules(key, arity, f, text):
+    with nr.rule_scope():
+        if arity == 1:
+
+            @nr.rrule(key)
+            def _(x: nr.AbstractArray):
+                return x[1], lambda ybar: np.full_like(x, ybar)
+
+        else:
+
+            @nr.rrule(key)
+            def _(x, y):
+                return x + y, lambda ybar: (ybar, ybar)
+
+        with pytest.raises(nr.RuleError, match=text):
+            nr.grad(f)(V)
+
+
+# Entries that are never used
+
+
+@pytest.mark.parametrize("key", ["Array.T", np.ndarray.T])
+def test_a_rule_for_a_primitive_of_the_engine_is_reported(key):
+    with nr.rule_scope():
+        with pytest.warns(UserWarning, match="primitive of the engine"):
+
+            @nr.rrule(key)
+            def _(x: nr.AbstractMatrix):
+                return x.T.copy(), lambda ybar: ybar.T
+
+        (problem,) = [p for p in nr.check_table() if p.kind == "unreachable"]
+        assert "primitive of the engine" in problem.text
+
+
+def test_indexing_by_integers_is_a_primitive_for_arrays_only():
+    with nr.rule_scope():
+        with pytest.warns(UserWarning, match="for NumPy arrays"):
+
+            @nr.rrule(operator.getitem)
+            def _(x: nr.AbstractVector, i: types.Integer):
+                return x[i], lambda ybar: (None, None)
+
+        assert not [p for p in nr.check_table() if p.kind == "unreachable"]  # a struct may be indexed
+
+
+def test_a_rule_for_what_numba_inlines_is_reported():
+    @njit(inline="always")
+    def inlined(x):
+        return 2.0 * x
+
+    with nr.rule_scope():
+        with pytest.warns(UserWarning, match="Numba inlines"):
+
+            @nr.rrule(inlined)
+            def _(x):
+                return x, lambda ybar: ybar
+
+        assert [p.kind for p in nr.check_table() if "inlined" in p.text] == ["unreachable"]
+
+
+# Cotangents that a rule does not give
+
+
+@njit
+def powered(x, p):
+    return x**p
+
+
+@njit
+def use_powered(x, p):
+    return np.sum(powered(x, p))
+
+
+def test_what_is_not_implemented_is_refused_only_where_it_is_needed():
+    with nr.rule_scope():
+
+        @nr.rrule(powered)
+        def powered_rule(x: nr.AbstractVector, p):
+            def powered_pullback(ybar):
+                return ybar * p * x ** (p - 1.0), nr.not_implemented("needs a logarithm")
+
+            return x**p, powered_pullback
+
+        np.testing.assert_allclose(nr.grad(use_powered)(V, 3.0), 3.0 * V**2)
+        with pytest.raises(nr.UnsupportedError, match="needs a logarithm") as caught:
+            nr.grad(use_powered, argnums=1)(V, 3.0)
+        assert "powered_rule" in str(caught.value)
+        assert "`p`" in str(caught.value)
+        assert f'File "{__file__}", line {use_powered.py_func.__code__.co_firstlineno + 2}' in str(caught.value)
+        _, missing = powered_rule(V, 3.0)[1](V)  # plain Python
+        assert missing == nr.not_implemented("needs a logarithm")
+
+
+def test_a_pullback_that_adds_into_shadows_says_it_where_it_would_add():
+    with nr.rule_scope():
+
+        @nr.rrule(operator.mul)
+        def _(x: nr.AbstractVector, y: nr.AbstractVector):
+            def mul_pullback(ybar, xbar, sbar):
+                if xbar is not None:
+                    xbar += ybar * y
+                if sbar is not None:
+                    nr.not_implemented("one-sided")
+
+            return x * y, mul_pullback
+
+        @njit
+        def f(x, y):
+            return np.sum(x * y)
+
+        np.testing.assert_allclose(nr.grad(f)(V, 2.0 * V), 2.0 * V)
+        with pytest.raises(nr.UnsupportedError, match="one-sided"):
+            nr.grad(f, argnums=1)(V, V)
