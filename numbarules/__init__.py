@@ -4,6 +4,7 @@ from .api import grad as grad
 from .api import njit_grad as njit_grad
 from .api import value_and_grad as value_and_grad
 from .api import vjp as vjp
+from .compile.projectors import project_to as project_to
 from .compile.questions import no_rrule as no_rrule
 from .errors import AliasingError as AliasingError
 from .errors import AmbiguousRuleError as AmbiguousRuleError
@@ -14,6 +15,8 @@ from .errors import RecursionDepthError as RecursionDepthError
 from .errors import RuleError as RuleError
 from .errors import UnstableRuleError as UnstableRuleError
 from .errors import UnsupportedError as UnsupportedError
+from .reports.audit import capture_audit as capture_audit
+from .reports.explain import explain as explain
 from .rules.missing import not_implemented as not_implemented
 from .rules.patterns import AbstractArray as AbstractArray
 from .rules.patterns import AbstractMatrix as AbstractMatrix

@@ -205,7 +205,7 @@ def _teach_typing(made: StructClass) -> None:
     builders = [made.make] if "__new__" in made.python_class.__dict__ else [made.make, made.python_class]
     for builder in builders:
         type_callable(builder)(_typer_for(made))
-        lower_builtin(builder, types.VarArg(types.Any))(_build)
+        lower_builtin(builder, types.VarArg(types.Any))(lower_build)
 
 
 def _typer_for(made: StructClass) -> Callable[..., Any]:
@@ -224,7 +224,7 @@ def _typer_for(made: StructClass) -> Callable[..., Any]:
     return typing
 
 
-def _build(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+def lower_build(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     t: StructType = sig.return_type
     value = cgutils.create_struct_proxy(t)(context, builder)
     for name, arg, given, wanted in zip(t.struct.fields, args, sig.args, t.items, strict=True):

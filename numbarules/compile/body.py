@@ -22,6 +22,7 @@ from ..transform.windows import gather_sums
 from .calls import split_call
 from .inline import Inliner
 from .kernels import kernel_of
+from .observer import SILENT, Observer
 from .rule_calls import RuleCalls
 from .rules import TableRules, is_derivative
 
@@ -44,6 +45,7 @@ class Body:
         outputs: tuple[bool, ...],
         arrays_out: bool,
         sharing: tuple[tuple[int, int], ...] = (),
+        observer: Observer = SILENT,
     ) -> None:
         self.primal = primal
         self.options = options
@@ -52,13 +54,14 @@ class Body:
         self.outputs = outputs
         self.arrays_out = arrays_out
         self.names = Names(1_000_000)
-        self.rules = TableRules(name)
+        self.rules = TableRules(name, observer)
         self.inliner = Inliner(options)
         self.inside: dict[Var, Var] = {}  # the private copies that the sweeps work on, by parameter
         self.region: Region = simplify(primal, self.names).region
         self.groups = [(primal.region.params[i], primal.region.params[j]) for i, j in sharing]
         self.activity: Activity
         self.lower()
+        observer.lowered(self)
         fence(self.region, self.activity, self.rules)
         self.replace(optimised(self.region, self.names, options, self.groups))
 
@@ -122,6 +125,7 @@ class Body:
             return None
         found = self.inliner(stmt)
         if found is not None:
+            self.rules.observer.inlined(self.rules, stmt, found[0])
             return found
         assert isinstance(stmt.op, Apply)
         if isinstance(stmt.op.callee, Named) and isinstance(stmt.op.callee.obj, Dispatcher):

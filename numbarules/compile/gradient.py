@@ -18,6 +18,7 @@ from ..transform.reverse import Reverse
 from .body import Body, finished
 from .capture import capture
 from .isolation import isolate, owned
+from .observer import SILENT, Observer
 
 __all__ = ["Request", "gradient_function"]
 
@@ -35,14 +36,14 @@ class Request:
         return (self.argnums,) if isinstance(self.argnums, int) else self.argnums
 
 
-def gradient_function(function: Callable[..., Any], args: tuple[Any, ...], request: Request) -> Function:
+def gradient_function(function: Callable[..., Any], args: tuple[Any, ...], request: Request, observer: Observer = SILENT) -> Function:
     """The gradient of a Python function at Numba argument types."""
     primal = capture(function, args, dict(request.options))
-    return _Gradient(primal, request, function.__name__).build()
+    return _Gradient(primal, request, function.__name__, observer).build()
 
 
 class _Gradient:
-    def __init__(self, primal: Function, request: Request, name: str) -> None:
+    def __init__(self, primal: Function, request: Request, name: str, observer: Observer = SILENT) -> None:
         self.primal = primal
         self.request = request
         self.name = name
@@ -50,7 +51,7 @@ class _Gradient:
         self.check()
         wanted = {i for position in request.positions for i in range(*self.params[position])}
         inputs = tuple(i in wanted for i in range(len(primal.region.params)))
-        self.body = Body(primal, dict(request.options), name, inputs, (True,), arrays_out=False)
+        self.body = Body(primal, dict(request.options), name, inputs, (True,), arrays_out=False, observer=observer)
         self.names = self.body.names
 
     # ------------------------------------------------------------------------------------------ contract
@@ -91,6 +92,7 @@ class _Gradient:
         forward = Forward(self.names, activity, record)
         outputs = self.shadows(region, activity, forward, b)
         tree = forward.region(region)
+        body.rules.observer.paired(forward.pairs.values())  # type: ignore[arg-type]
         back = Builder(self.names, self.primal.loc)
         adj = Adjoints()
         if tree.yields is not None:

@@ -150,8 +150,13 @@ class Inliner:
 def relocated(function: Function, loc: Loc | None) -> Function:
     """A library's function as if all of it stood where the user calls it."""
 
+    moved: dict[int, Loc] = {}
+
+    def own(old: Loc | None) -> Loc | None:  # calls that stood apart stay apart
+        return loc and moved.setdefault(id(old), Loc(loc.filename, loc.line))
+
     def move(region: Region) -> Region:
-        body = tuple(Stmt(s.op, s.args, s.results, tuple(map(move, s.regions)), loc) for s in region.body)
+        body = tuple(Stmt(s.op, s.args, s.results, tuple(map(move, s.regions)), own(s.loc)) for s in region.body)
         return Region(region.params, body, region.yields)
 
     return replace(function, region=move(function.region))

@@ -135,6 +135,7 @@ class RuleCalls:
         pullback.refuse_missing_in(value.region)
         region = substitute(Region(value.region.params, value.region.body, (*kept.values, *residuals)), {}, self.names)
         b.add(Stmt(Rule(pullback.name, pullback), tuple(args), tuple(results), (region,), stmt.loc))
+        self.rules.observer.ruled(self.rules, stmt)
         if isinstance(result.type, Tuple):
 
             def build(t: Type) -> Operand:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import operator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -13,13 +14,15 @@ from .. import library as _library  # noqa: F401  (registers the rules)
 from .._numba import numba_type, types
 from ..analysis.activity import carries_derivative
 from ..errors import UnsupportedError, message
-from ..ir.nodes import Apply, Attribute, Const, Function, Method, Named, Operand, Raw, Stmt
+from ..ir.nodes import Apply, Attribute, Const, Function, Method, Named, Operand, Raw, Stmt, Var
 from ..ir.types import Array, Opaque, Scalar, Type, is_float
 from ..primitives import Empty, GlobalArray, Whole, call_value
 from ..rules.table import Entry, Found, question, show_key, table
+from ..transform.residuals import Plan
 from .capture import capture
 from .keywords import positional
 from .lookups import Lookup, note
+from .observer import SILENT, Observer
 
 __all__ = ["ScalarPartial", "TableRules", "argument_type", "container", "describe"]
 
@@ -53,12 +56,18 @@ class TableRules:
     Each question is asked once: the answer stays the same until the gradient is made, whatever other threads register meanwhile.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, observer: Observer = SILENT) -> None:
         self.name = name
+        self.observer = observer
         self._found: dict[Any, Found] = {}
 
     def entry(self, stmt: Stmt) -> Entry | None:
         """The entry that answers for a call of a function or method, or for an attribute."""
+        found = self.found(stmt)
+        return found.entry if found is not None else None
+
+    def found(self, stmt: Stmt) -> Found | None:
+        """What the table says of a call; None for what is no question to it."""
         call = self.call(stmt)
         if call is None:
             return None
@@ -70,7 +79,7 @@ class TableRules:
         if asked not in self._found:
             self._found[asked] = table.lookup(call.key, args)
         note(Lookup(call.key, args, self._found[asked], stmt.loc, self.name))
-        return self._found[asked].entry
+        return self._found[asked]
 
     def call(self, stmt: Stmt) -> KeyedCall | None:
         """The call by the table's key, keyword arguments in their places; None where that is not known."""
@@ -137,6 +146,9 @@ class TableRules:
             given = len(inspect.signature(partial).parameters) - 1
             out.append(ScalarPartial(capture(partial, (y, *args[:given]), {"error_model": "numpy"}), guard))
         return tuple(out)
+
+    def repeated(self, plan: Plan, values: Iterable[Var]) -> None:
+        self.observer.repeated(plan, values)
 
     def refuse(self, stmt: Stmt) -> NoReturn:
         what, instead = describe(stmt)

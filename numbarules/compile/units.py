@@ -28,6 +28,7 @@ from ..transform.tree import Tree
 from .body import Body, finished
 from .calls import Callee
 from .lookups import Record, recording, use
+from .observer import SILENT, Observer
 from .owned import memo_of
 
 __all__ = ["Unit", "unit_of", "write_frame"]
@@ -90,7 +91,11 @@ class Unit:
     def halves(self) -> tuple[Function, Function]:
         """The forward and the reverse half as IR."""
         with compiler_lock, recording(self.record):
-            return _Halves(self).build()
+            return self.build()
+
+    def build(self, observer: Observer = SILENT) -> tuple[Function, Function]:
+        """Makes the halves, once more if they are made already."""
+        return _Halves(self, observer).build()
 
     @cached_property
     def forward(self) -> Any:
@@ -148,15 +153,16 @@ def write_frame(tree: Tree, reverse: Region, forward: Forward, sweep: Reverse, f
         given[v] = reading.one(Get(sweep.memory(v)), [back, const(0)], v.type, v.name)
         words += -(-size_of(v.type) // 8)
     env = recompute(plan, needed, given, reading)
+    sweep.rules.repeated(plan, (v for v in env if v not in given))
     block = Stmt(Slab(INT64), (forward.record, const(max(words, 1))), (frame,))
     return [block, *writing], replaced(reverse, reading.body, env)
 
 
 class _Halves:
-    def __init__(self, unit: Unit) -> None:
+    def __init__(self, unit: Unit, observer: Observer) -> None:
         self.unit = unit
         function, options = unit.callee.function, unit.callee.options
-        self.body = Body(function, options, unit.name, unit.inputs, unit.outputs, arrays_out=True, sharing=unit.sharing)
+        self.body = Body(function, options, unit.name, unit.inputs, unit.outputs, True, unit.sharing, observer)
         self.names = self.body.names
 
     def build(self) -> tuple[Function, Function]:
@@ -175,6 +181,7 @@ class _Halves:
                 assert isinstance(p.type, Array)
                 forward.give(p, head.one(ShadowLike(), [record, p], writable(p.type), "shadow"))
         tree = forward.region(body.region)
+        body.rules.observer.paired(forward.pairs.values())  # type: ignore[arg-type]
         back = Builder(names, loc)
         ybars = [names.var(unit.results[i].type, "ybar") for i in unit.cotangents]
         adj = Adjoints()

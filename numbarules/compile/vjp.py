@@ -26,6 +26,7 @@ from .body import Body, finished
 from .capture import capture, options_of, python_function
 from .isolation import isolate, owned
 from .lookups import Record, recording, use
+from .observer import SILENT, Observer
 from .owned import memo_of
 from .units import write_frame
 
@@ -67,7 +68,11 @@ class Halves:
     @cached_property
     def _ir(self) -> tuple[Function, Function]:
         with compiler_lock, recording(self.record):
-            return _build(self)
+            return self.build()
+
+    def build(self, observer: Observer = SILENT) -> tuple[Function, Function]:
+        """Makes both halves as IR, once more if they are made already."""
+        return _build(self, observer)
 
     @cached_property
     def forward(self) -> Any:
@@ -108,12 +113,12 @@ def tangent_parts(primal: Function) -> list[Part]:
     return [part if has_tangents(t) else "absent" for _, t in primal.args for part in parts(t)]
 
 
-def _build(halves: Halves) -> tuple[Function, Function]:
+def _build(halves: Halves, observer: Observer) -> tuple[Function, Function]:
     primal = halves.primal
     carries = tuple(has_tangent(p.type) for p in primal.region.params)
     yields = primal.region.yields or ()
     seeds = tuple(has_tangent(y.type) for y in yields)
-    body = Body(primal, halves.options, halves.name, carries, seeds, arrays_out=False)
+    body = Body(primal, halves.options, halves.name, carries, seeds, arrays_out=False, observer=observer)
     names = body.names
     head = Builder(names, primal.loc)
     record, frame = head.one(OpenRecord(kept=True), (), POINTER, "record"), names.var(POINTER, "frame")
@@ -128,6 +133,7 @@ def _build(halves: Halves) -> tuple[Function, Function]:
             shadows[p] = head.one(ShadowLike(), [record, p], writable(p.type), "shadow")
             forward.give(used, shadows[p])
     tree = forward.region(body.region)
+    observer.paired(forward.pairs.values())  # type: ignore[arg-type]
     results = tree.yields or []
     # the reverse half
     back = Builder(names, primal.loc)

@@ -68,10 +68,11 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Loc:
-    """Where a statement stands in the user's source."""
+    """Where a statement stands in the user's source; `inlined_at` is the call whose function it comes from, once that is inlined."""
 
     filename: str
     line: int
+    inlined_at: Loc | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"{self.filename}:{self.line}"

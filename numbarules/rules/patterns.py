@@ -46,6 +46,7 @@ __all__ = [
     "method_of_class",
     "more_specific",
     "names_type",
+    "overlap",
     "python_class_of",
     "register_category",
     "register_type",
@@ -274,6 +275,11 @@ def meet(p: Any, q: Any) -> Any:
     if isinstance(q, Union):
         return _union_of_meets((p, m) for m in q.members)
     return _Both(frozenset((p, q))) if _overlap(p, q) else _NOTHING
+
+
+def overlap(p: Any, q: Any) -> bool:
+    """True where some known type matches both."""
+    return meet(p, q) is not _NOTHING
 
 
 def apart(p: Any, q: Any) -> bool:

@@ -17,6 +17,7 @@ from ..ir.nodes import (
     For,
     If,
     Invoke,
+    Loc,
     Operand,
     PrivateCopy,
     Region,
@@ -139,7 +140,8 @@ class Forward:
         """The value half of a rule in place of the call; its statements are nobody's business but its own pullback's."""
         (inner,) = stmt.regions
         body = substitute(Region((), inner.body, inner.yields), dict(zip(inner.params, stmt.args, strict=True)), self.names)
-        nodes += [Node(s.op, list(s.args), list(s.results), [_frozen(r) for r in s.regions], None) for s in body.body]
+        loc = stmt.loc and Loc(stmt.loc.filename, stmt.loc.line, stmt.loc)  # code of the rule, at the call
+        nodes += [Node(s.op, list(s.args), list(s.results), [_frozen(r) for r in s.regions], None, loc) for s in body.body]
         values = (body.yields or ())[: len(stmt.results)]
         self.residuals[id(stmt)] = self.keep(stmt, body, nodes)
         for result, value in zip(stmt.results, values, strict=True):

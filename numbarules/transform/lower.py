@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..analysis.effects import effects
-from ..ir.nodes import Apply, Const, Function, Item, MakeTuple, Method, Operand, Region, Rule, Stmt, Var, called
+from ..ir.nodes import Apply, Const, Function, Item, Loc, MakeTuple, Method, Operand, Region, Rule, Stmt, Var, called
 from ..ir.rewrite import Builder, Names, substitute
 from ..ir.types import Array, Scalar, Tuple, Type, has_parameters
 from ..primitives import assign
@@ -203,7 +203,7 @@ def inline_call(stmt: Stmt, function: Function, args: tuple[Operand | None, ...]
         if operand is not None:
             spread(operand, t)
     body = substitute(Region((), function.region.body, function.region.yields), env, b.names)
-    b.body.extend(body.body)
+    b.body.extend(_inlined(body, stmt.loc, {}).body)
     if body.yields is None:
         return True
     if stmt.results:
@@ -216,3 +216,13 @@ def inline_call(stmt: Stmt, function: Function, args: tuple[Operand | None, ...]
 
         b.emit_alias(stmt.result, build(function.result))
     return False
+
+
+def _inlined(region: Region, at: Loc | None, moved: dict[int, Loc]) -> Region:
+    """The region with the call that it was inlined for in its locations; each location stays one object."""
+
+    def loc(old: Loc | None) -> Loc | None:
+        return None if old is None else moved.setdefault(id(old), Loc(old.filename, old.line, at))
+
+    body = tuple(Stmt(s.op, s.args, s.results, tuple(_inlined(r, at, moved) for r in s.regions), loc(s.loc)) for s in region.body)
+    return Region(region.params, body, region.yields)

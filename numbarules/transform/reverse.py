@@ -68,6 +68,9 @@ class Rules(Protocol):
     def partials(self, stmt: Stmt) -> tuple[Partial | None, ...] | None:
         """The partial derivatives of a scalar call, one an argument; None where there is no rule."""
 
+    def repeated(self, plan: Plan, values: Iterable[Var]) -> None:
+        """Is told which values the reverse sweep computes or loads once more."""
+
     def refuse(self, stmt: Stmt) -> None:
         """Raises the error for a construct that a derivative passes through and that has no reverse."""
 
@@ -290,6 +293,7 @@ class Reverse:
             given[v] = self.export(node, i, v)
         head = inner.child()
         env = recompute(plan, needed, given, head)
+        self.rules.repeated(plan, (v for v in env if v not in given))
         return replaced(region, head.body, env)
 
     def export(self, node: Node, i: int, v: Var) -> Var:
@@ -464,7 +468,9 @@ class Reverse:
         plan = plan_residuals(needed, tree, given, self.stable, self.fast)
         if self.snapshots.take(node, plan):
             plan = plan_residuals(needed, tree, given, self.stable, self.fast)
-        env = recompute(plan, needed, write(plan), head)
+        known = write(plan)
+        env = recompute(plan, needed, known, head)
+        self.rules.repeated(plan, (v for v in env if v not in known))
         body = replaced(body, head.body, env)
         inits: list[Operand] = [adj.get(v) or zero(v.type) for v, _, _ in sums] + [result_bars[j] or zero(bar.type) for j, bar, _ in moved]
         results = tuple(self.names.var(p.type, p.name) for p in params)

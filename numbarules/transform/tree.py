@@ -7,21 +7,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..ir.nodes import Op, Operand, Region, Rule, Stmt, Var
+from ..ir.nodes import Loc, Op, Operand, Region, Rule, Stmt, Var
 
 __all__ = ["Node", "Tree"]
 
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """A statement of the forward sweep. `primal` is the statement that it comes from; None for one that was added."""
+    """A statement of the forward sweep. `primal` is the statement that it comes from; None for one that was added, at `loc`."""
 
     op: Op
     args: list[Operand]
     results: list[Var]
     trees: list[Tree]
     primal: Stmt | None
-    loc: object = None
+    loc: Loc | None = None
     before: list[Stmt] = field(default_factory=list)
     after: list[Stmt] = field(default_factory=list)
 
@@ -33,7 +33,7 @@ class Node:
     def statement(self) -> Stmt:
         """The statement alone, without those in front of it and behind it."""
         trees = tuple(t.freeze() for t in self.trees)
-        return Stmt(self.op, tuple(self.args), tuple(self.results), trees, self.primal.loc if self.primal else None)
+        return Stmt(self.op, tuple(self.args), tuple(self.results), trees, self.primal.loc if self.primal else self.loc)
 
 
 @dataclass(slots=True, eq=False)
