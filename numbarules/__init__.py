@@ -10,6 +10,7 @@ from .errors import AliasingError as AliasingError
 from .errors import AmbiguousRuleError as AmbiguousRuleError
 from .errors import DifferentiationError as DifferentiationError
 from .errors import NumbarulesError as NumbarulesError
+from .errors import NumbarulesWarning as NumbarulesWarning
 from .errors import PullbackError as PullbackError
 from .errors import RecursionDepthError as RecursionDepthError
 from .errors import RuleError as RuleError

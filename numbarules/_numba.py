@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import operator
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,7 @@ from numba.core.compiler_machinery import FunctionPass, register_pass
 from numba.core.config import FULL_TRACEBACKS
 from numba.core.dispatcher import Dispatcher
 from numba.core.errors import ForceLiteralArg, NumbaError, NumbaWarning, TypingError
+from numba.core.event import Event, Listener, register
 from numba.core.ir_utils import build_definitions
 from numba.core.registry import CPUDispatcher, cpu_target
 from numba.core.sigutils import is_signature, normalize_signature
@@ -49,10 +51,12 @@ __all__ = [
     "compiler_lock",
     "eager",
     "forget_implementations",
+    "function_being_typed",
     "index_result",
     "is_signature",
     "nir",
     "numba_type",
+    "on_compilation",
     "our_type",
     "overload_implementation",
     "typed_from",
@@ -179,7 +183,8 @@ def typed_ir(function: Callable[..., Any], args: tuple[Any, ...], options: Mappi
         typing_context.refresh()
         target_context.refresh()
         compiler = _CaptureCompiler(typing_context, target_context, None, args, return_type, flags(options), {})
-        result = compiler.compile_extra(function)
+        with _captured(function):
+            result = compiler.compile_extra(function)
     assert isinstance(result, TypedIR)
     return result
 
@@ -201,7 +206,8 @@ def typed_from(
         derived = ir.derive(dict(blocks), arg_count=len(arg_names), arg_names=arg_names)
         derived._definitions = build_definitions(derived.blocks)
         compiler = _CaptureCompiler(typing_context, target_context, None, args, None, flags(options), {})
-        result = compiler.compile_ir(derived)
+        with _captured(ir.func_id.func):
+            result = compiler.compile_ir(derived)
     assert isinstance(result, TypedIR)
     return result
 
@@ -224,13 +230,17 @@ def overload_implementation(function: Any, args: tuple[Any, ...], keywords: Mapp
             return None
 
 
-def forget_implementations(function: Any, choose: Any) -> None:
-    """Lets Numba ask `choose`, registered by `@overload` for `function`, again for the types that it was asked for before."""
+def forget_implementations(function: Any, choose: Any, at: Callable[[Any], bool] = lambda args: True) -> None:
+    """Lets Numba ask `choose`, registered by `@overload` for `function`, again for the types that it was asked for before.
+
+    `at` tells which argument types; all, if it is not given.
+    """
     context = cpu_target.typing_context
     context.refresh()
     for template in context.resolve_value_type(function).templates:
         if getattr(template, "_overload_func", None) is choose:
-            template._impl_cache.clear()
+            for key in [k for k in template._impl_cache if at(k[1])]:
+                del template._impl_cache[key]
 
 
 def _implementation(context: Any, function_type: Any, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> Any:
@@ -382,3 +392,45 @@ def eager(dispatcher: Any, signatures: list[Any]) -> list[tuple[Any, ...]]:
             dispatcher.compile(signature)
         dispatcher.disable_compile()
     return [tuple(normalize_signature(s)[0]) for s in signatures]
+
+
+# ---------------------------------------------------------------------------------------------- what is being compiled
+
+
+_capturing: list[Any] = []  # Python functions that are typed and not compiled; guarded by the compiler lock
+
+
+@contextmanager
+def _captured(function: Any) -> Iterator[None]:
+    _capturing.append(function)
+    try:
+        yield
+    finally:
+        _capturing.pop()
+
+
+def function_being_typed() -> Any:
+    """The Python function whose types Numba infers just now; None where it infers none, or only for a capture."""
+    stack = cpu_target.typing_context.callstack
+    function = stack[0].func_id.func if len(stack) else None
+    return None if any(function is f for f in _capturing) else function
+
+
+class _Compilations(Listener):
+    def __init__(self, started: Callable[[Any, Any, Any], None], ended: Callable[[Any, Any], None]) -> None:
+        self.started = started
+        self.ended = ended
+
+    def on_start(self, event: Event) -> None:
+        self.started(event.data["dispatcher"], event.data["args"], event.data["return_type"])
+
+    def on_end(self, event: Event) -> None:
+        self.ended(event.data["dispatcher"], event.data["args"])
+
+
+def on_compilation(started: Callable[[Any, Any, Any], None], ended: Callable[[Any, Any], None]) -> None:
+    """Calls back when a dispatcher is compiled: `started(dispatcher, argument types, return type or None)`, `ended(dispatcher, types)`.
+
+    Compilations nest, each within one thread, and all under the compiler lock. Loading from a disk cache is none.
+    """
+    register("numba:compile", _Compilations(started, ended))

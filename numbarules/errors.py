@@ -9,6 +9,7 @@ __all__ = [
     "AmbiguousRuleError",
     "DifferentiationError",
     "NumbarulesError",
+    "NumbarulesWarning",
     "PullbackError",
     "RecursionDepthError",
     "RuleError",
@@ -51,6 +52,10 @@ class AmbiguousRuleError(RuleError):
 
 class UnstableRuleError(RuleError):
     """A rule decides by value whether it opts out, so that type inference cannot remove the branch."""
+
+
+class NumbarulesWarning(UserWarning):
+    """Code that holds an old derivative cannot be compiled again; names it."""
 
 
 def message(

@@ -7,6 +7,7 @@ what the code is made from: the primal, all that it calls and refers to, the rul
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -31,12 +32,15 @@ class _Files(CompileResultCacheImpl):
 class DerivativeCache(FunctionCache):
     """The cache of one derivative: `identity` is what it is the derivative of, and which; `kind` a name for files.
 
+    `loaded` is called back with the argument types that code was found for.
+
     The index is started anew when the primal's file changes, as Numba does; other changes give other keys.
     """
 
-    def __init__(self, function: Any, kind: str, identity: Any) -> None:
+    def __init__(self, function: Any, kind: str, identity: Any, loaded: Callable[[tuple[Any, ...]], None]) -> None:
         self._impl_class = partial(_Files, kind=kind)
         self._identity = identity
+        self._loaded = loaded
         self._digests: dict[Any, str | None] = {}
         super().__init__(function)
 
@@ -47,7 +51,10 @@ class DerivativeCache(FunctionCache):
             return None
         target_context.refresh()  # brings up Numba's runtime,
         arena.load()  # which this needs, and cached code needs this
-        return super().load_overload(sig, target_context)
+        found = super().load_overload(sig, target_context)
+        if found is not None:
+            self._loaded(tuple(found.signature.args))
+        return found
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keeps a compiled derivative under the digest that was taken before it was compiled."""

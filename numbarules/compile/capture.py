@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -11,11 +10,12 @@ from .._numba import Dispatcher, typed_ir, types
 from ..capture.translate import translate
 from ..errors import UnsupportedError, message
 from ..ir.nodes import Function
+from .lookups import current
+from .owned import memo_of, renew
 
 __all__ = ["bind", "capture", "forget", "options_of", "python_function", "recursive"]
 
 _MEANING = ("fastmath", "error_model", "boundscheck")
-_memo: weakref.WeakKeyDictionary[Any, dict[Any, Function]] = weakref.WeakKeyDictionary()
 
 
 def python_function(f: Any) -> Callable[..., Any]:
@@ -35,7 +35,7 @@ def options_of(f: Any) -> dict[str, Any]:
 
 def forget() -> None:
     """Lets functions be captured again: what they refer to may have changed."""
-    _memo.clear()
+    renew("captures")
 
 
 def capture(function: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any]) -> Function:
@@ -51,13 +51,16 @@ def capture(function: Callable[..., Any], args: tuple[Any, ...], options: Mappin
             )
         )
     key = (args, tuple(sorted((k, repr(v)) for k, v in options.items())))
-    found = _memo.setdefault(function, {})
+    if (record := current()) is not None:
+        record.sources.add(function)
+    found = memo_of(function, "captures")
     if key not in found:
         itself = _own_dispatcher(function)
         if itself is not None:  # only a compiled function tells Numba the type of its own result
             itself.compile(tuple(t for t in args if not isinstance(t, types.Omitted)))
         found[key] = translate(typed_ir(function, args, options), tuple(sorted(options.items(), key=lambda item: item[0])))
-    return found[key]
+    captured: Function = found[key]
+    return captured
 
 
 def bind(function: Callable[..., Any], args: list[Any], keywords: Mapping[str, Any]) -> list[tuple[str, Any, bool]]:

@@ -6,7 +6,7 @@ import inspect
 import operator
 import weakref
 from collections.abc import Callable, Iterable
-from functools import cached_property
+from functools import cached_property, partial
 from types import FunctionType
 from typing import Any, Literal
 
@@ -25,11 +25,12 @@ from .._numba import (
 from ..emit.emit import Generated, emit
 from ..emit.stubs import make_stub
 from ..errors import DifferentiationError, NumbarulesError, message
-from ..rules.table import table
 from .cache import DerivativeCache
+from .callers import loaded, refresh, watch
 from .capture import capture, forget, options_of, python_function
 from .gradient import Request, gradient_function
-from .lookups import Record, recording
+from .invalidation import invalidate, made_from
+from .lookups import Record, reached
 from .owned import memo_of
 from .rules import is_derivative
 
@@ -63,6 +64,7 @@ class GradientDispatcher(CPUDispatcher):
         given = primal.targetoptions if isinstance(primal, Dispatcher) else {}
         stub_options = {k: v for k, v in options.items() if k != "locals"} | {k: given[k] for k in _RUNNING if k in given}
         super().__init__(stub, {}, {"nopython": True, **stub_options}, GeneratedCompiler)
+        watch(self)
         if is_cached(primal):
             self.enable_caching()
 
@@ -72,10 +74,7 @@ class GradientDispatcher(CPUDispatcher):
         for i in self._request.positions:
             if isinstance(args[i], types.Omitted):
                 raise _left_out(function, list(inspect.signature(function).parameters)[i])
-        record = memo_of(self, "records")[args] = Record(self.py_func.__name__)
-        with recording(record):
-            gradient = gradient_function(function, args, self._request)
-        return emit(gradient, func_id)
+        return emit(gradient_function(function, args, self._request), func_id)
 
     @property
     def identity(self) -> tuple[Any, Kind, Argnums]:
@@ -85,12 +84,15 @@ class GradientDispatcher(CPUDispatcher):
     def enable_caching(self) -> None:
         """Keeps compiled code on disk, in a cache of its own."""
         numbers = "".join(f".{i}" for i in ([self.argnums] if isinstance(self.argnums, int) else self.argnums))
-        self._cache = DerivativeCache(python_function(self.primal), f"{self.kind}{numbers}", self.identity)
+        told = partial(_loaded, weakref.ref(self))
+        self._cache = DerivativeCache(python_function(self.primal), f"{self.kind}{numbers}", self.identity, told)
 
     def recompile(self) -> None:
         """Compiles all signatures again, from the functions and rules as they are now."""
         forget()
-        super().recompile()
+        records = [r for r in memo_of(self, "records").values() if isinstance(r, Record)]
+        invalidate(reached(records, lambda r: r.uses))  # also what older gradients of other functions share with it
+        refresh(self)
 
     def _compile_for_args(self, *args: Any, **kws: Any) -> Any:
         try:
@@ -141,9 +143,11 @@ class DifferentiableDispatcher(CPUDispatcher):
 
     def recompile(self) -> None:
         """Compiles all signatures again, those of gradients too."""
+        forget()
         super().recompile()
+        invalidate(made_from(self.py_func))
         for gradient in memo_of(self, "gradients").values():
-            gradient.recompile()
+            refresh(gradient)
 
     def _reduce_states(self) -> dict[str, Any]:
         return {**super()._reduce_states(), "argnums": self.argnums, "cached": is_cached(self)}
@@ -162,6 +166,11 @@ class DifferentiableDispatcher(CPUDispatcher):
             self.compile(sig)
         self._can_compile = can_compile
         return self
+
+
+def _loaded(itself: weakref.ref[GradientDispatcher], args: tuple[Any, ...]) -> None:
+    if (gradient := itself()) is not None:
+        loaded(gradient, args)
 
 
 def is_cached(f: Any) -> bool:
@@ -189,15 +198,15 @@ def differentiable_function(function: Any, signatures: list[Any], argnums: Any, 
 def gradient_dispatcher(f: Any, argnums: Any, kind: Kind) -> GradientDispatcher:
     """The dispatcher of a derivative of a Python function or dispatcher.
 
-    The same one whenever it is asked for, as long as the rules are the same.
+    The same one whenever it is asked for. It is compiled again when a rule changes that it was made with.
     """
     check_function(f, kind)
-    known, rules = memo_of(f, "gradients"), table.version
-    checked = type(argnums) in (int, tuple) and (kind, argnums, rules) in known
+    known = memo_of(f, "gradients")
+    checked = type(argnums) in (int, tuple) and (kind, argnums) in known
     numbers = argnums if checked else argument_numbers(python_function(f), argnums)
-    if (kind, numbers, rules) not in known:
-        known[kind, numbers, rules] = GradientDispatcher(f, kind, numbers)
-    found: GradientDispatcher = known[kind, numbers, rules]
+    if (kind, numbers) not in known:
+        known.setdefault((kind, numbers), GradientDispatcher(f, kind, numbers))
+    found: GradientDispatcher = known[kind, numbers]
     return found
 
 

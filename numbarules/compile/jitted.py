@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numba import types
 from numba.extending import lower_builtin, models, overload, overload_method, register_model
 
-from .._numba import our_type
+from .._numba import forget_implementations, our_type
 from ..errors import DifferentiationError, message
 from ..ir.types import Array, Scalar, Tuple, Type
 from ..runtime.pullbacks import frame_of, own_record
 from ..tangents import has_tangent, has_tangents, incoming_type, parts
+from .callers import internal
+from .lookups import Record
 from .vjp import Halves, halves_of
 
 __all__ = ["PullbackType", "register"]
@@ -57,6 +61,8 @@ def register(vjp: Any) -> None:
                     instead="return what depends on the arguments, as a float",
                 )
             )
+        numbas = halves.implementation = Record("vjp", partial(_forget, vjp, vjp_in_jitted_code, weakref.ref(f.dispatcher)))
+        numbas.add_use(halves.record)
         forward, pullback = halves.forward, own_record(PullbackType(halves))
 
         def implementation(f: Any, *args: Any) -> Any:
@@ -64,6 +70,11 @@ def register(vjp: Any) -> None:
             return value, pullback(record, frame)
 
         return implementation
+
+
+def _forget(vjp: Any, choose: Any, f: weakref.ref[Any]) -> None:
+    """Lets Numba ask again for what `vjp` of a function is in jitted code."""
+    forget_implementations(vjp, choose, lambda args: isinstance(args[0], types.Dispatcher) and args[0].dispatcher is f())
 
 
 def _call(self: Any, ybar: Any) -> Any:
@@ -95,7 +106,7 @@ overload_method(PullbackType, "__call__")(_call)
 
 def _lower_call(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     """The call of a pullback: Numba types a call of a value by its `__call__`, and looks for the code under the value's type."""
-    return context.compile_internal(builder, _call(*sig.args), sig, args)
+    return context.compile_internal(builder, internal(_call(*sig.args)), sig, args)
 
 
 def _taken_apart(name: str, t: Type, given: Type) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 from numba import njit
@@ -15,6 +14,7 @@ from ..ir.types import Array, Scalar, is_float
 from ..transform.elementwise import Kernel
 from ..transform.residuals import forgiving
 from .capture import capture, options_of
+from .owned import memo_of
 
 __all__ = ["capture_kernel", "kernel_body", "kernel_of"]
 
@@ -35,10 +35,12 @@ def kernel_of(stmt: Stmt) -> Kernel | None:
     return Kernel(_scalar_dispatcher(dufunc), tuple(our_type(t) for t in found.args), our_type(found.return_type))
 
 
-@functools.cache
 def _scalar_dispatcher(dufunc: Any) -> Any:
     """Ufuncs divide by NumPy's rules."""
-    return njit(**{**options_of(dufunc._dispatcher), "error_model": "numpy"})(dufunc._dispatcher.py_func)
+    made = memo_of(dufunc, "kernel")
+    if None not in made:
+        made[None] = njit(**{**options_of(dufunc._dispatcher), "error_model": "numpy"})(dufunc._dispatcher.py_func)
+    return made[None]
 
 
 def capture_kernel(kernel: Kernel, options: dict[str, Any]) -> Function:

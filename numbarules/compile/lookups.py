@@ -8,16 +8,31 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from ..ir.nodes import Loc
-from ..rules.table import Found, question
+from ..rules.table import Entry, Found, question
 from .owned import memo_of
 
-__all__ = ["Lookup", "Record", "current", "note", "record_at", "recording", "use"]
+__all__ = [
+    "Lookup",
+    "Question",
+    "Record",
+    "begin",
+    "current",
+    "end",
+    "live_questions",
+    "live_records",
+    "note",
+    "reached",
+    "record_at",
+    "recording",
+    "use",
+    "when_idle",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +55,39 @@ class Lookup:
         return question(self.key, self.types)
 
 
-class Record:
-    """The look-ups of one compiled thing. `reset` lets it be compiled again; it must hold the thing weakly."""
+class Question:
+    """A question that records have the same answer to. It lives as long as one of them."""
 
-    def __init__(self, name: str, reset: Callable[[], None] | None = None) -> None:
+    __slots__ = ("__weakref__", "entry", "key", "records", "types")
+
+    def __init__(self, key: Any, types: tuple[Any, ...], entry: Entry | None) -> None:
+        self.key = key
+        self.types = types
+        self.entry = entry
+        self.records: weakref.WeakSet[Record] = weakref.WeakSet()
+
+
+class Record:
+    """The look-ups of one compiled thing.
+
+    `reset` lets it be compiled again, or returns the text of a warning where that cannot be; it holds the thing weakly. `anything`: the
+    look-ups are not known, as of code from the disk cache. `function` is the Python function that a dispatcher compiles, `sources` are
+    those from whose code the thing was made.
+    """
+
+    def __init__(self, name: str, reset: Callable[[], str | None] | None = None, anything: bool = False) -> None:
         self.name = name
         self.reset = reset
+        self.anything = anything
+        self.dropped = False
+        self.function: weakref.ref[Any] | None = None
+        self.sources: weakref.WeakSet[Any] = weakref.WeakSet()
         self.users: weakref.WeakSet[Record] = weakref.WeakSet()
-        self._lookups: dict[Any, Lookup] = {}
         self._uses: dict[int, Record] = {}
+        self._lookups: dict[Any, Lookup] = {}
+        self._questions: dict[Any, Question] = {}
+        with _guard:
+            _live.add(self)
 
     @property
     def lookups(self) -> tuple[Lookup, ...]:
@@ -62,13 +101,26 @@ class Record:
 
     def add(self, lookup: Lookup) -> None:
         """Takes a look-up in."""
-        self._lookups.setdefault((lookup.question, lookup.loc), lookup)
+        asked = lookup.question
+        if (asked, lookup.loc) in self._lookups:
+            return
+        self._lookups[asked, lookup.loc] = lookup
+        key = asked, id(lookup.found.entry)
+        if key in self._questions:
+            return
+        with _guard:
+            shared = _questions.get(key)
+            if shared is None:
+                shared = _questions[key] = Question(lookup.key, lookup.types, lookup.found.entry)
+            shared.records.add(self)
+        self._questions[key] = shared
 
     def add_use(self, other: Record) -> None:
         """Takes in that it is compiled against what `other` is the record of."""
         if other is not self:
             self._uses[id(other)] = other
-            other.users.add(self)
+            with _guard:
+                other.users.add(self)
 
     def everything(self) -> Iterator[tuple[Record, Lookup]]:
         """All look-ups that the code depends on: its own, and those of what it uses, with the record that each is in."""
@@ -80,10 +132,27 @@ class Record:
         return f"<record of {self.name}: {len(self._lookups)} look-ups, uses {len(self._uses)}>"
 
 
-def reached(start: list[Record], following: Callable[[Record], Any]) -> list[Record]:
+_guard = threading.RLock()  # no iteration while another thread adds
+_live: weakref.WeakSet[Record] = weakref.WeakSet()
+_questions: weakref.WeakValueDictionary[Any, Question] = weakref.WeakValueDictionary()
+
+
+def live_records() -> list[Record]:
+    """The records of things that exist."""
+    with _guard:
+        return list(_live)
+
+
+def live_questions() -> list[Question]:
+    """The questions of the records of things that exist."""
+    with _guard:
+        return list(_questions.values())
+
+
+def reached(start: Iterable[Record], following: Callable[[Record], Iterable[Record]]) -> list[Record]:
     """The records that are reached from some, those included, each once."""
     found = {id(r): r for r in start}
-    todo = list(start)
+    todo = list(found.values())
     while todo:
         for r in following(todo.pop()):
             if id(r) not in found:
@@ -92,29 +161,60 @@ def reached(start: list[Record], following: Callable[[Record], Any]) -> list[Rec
     return list(found.values())
 
 
-class _Open(threading.local):
-    """The records that are being made in this thread, the innermost last."""
+def record_at(f: Any, args: tuple[Any, ...]) -> Record | None:
+    """The record of a gradient, or of a jitted function that calls gradients, as compiled for these Numba argument types."""
+    found: Record | None = memo_of(f, "records").get(args)
+    return found
+
+
+# ---------------------------------------------------------------------------------------------- what is being made
+
+
+class _Making(threading.local):
+    """The records that are being made in this thread, the innermost last, and what waits until they are complete."""
 
     def __init__(self) -> None:
         self.records: list[Record] = []
+        self.waiting: list[Callable[[], None]] = []
 
 
-_open = _Open()
+_making = _Making()
+
+
+def begin(record: Record) -> None:
+    """What is looked up and used from here to `end` belongs to the record."""
+    _making.records.append(record)
+
+
+def end() -> Record:
+    """The record that was begun last, now complete."""
+    record = _making.records.pop()
+    while not _making.records and _making.waiting:
+        _making.waiting.pop(0)()
+    return record
 
 
 @contextmanager
 def recording(record: Record) -> Iterator[Record]:
     """What is looked up and used inside belongs to the record."""
-    _open.records.append(record)
+    begin(record)
     try:
         yield record
     finally:
-        _open.records.pop()
+        end()
 
 
 def current() -> Record | None:
-    """The record that is being made, if there is one."""
-    return _open.records[-1] if _open.records else None
+    """The record that is being made in this thread, if there is one."""
+    return _making.records[-1] if _making.records else None
+
+
+def when_idle(act: Callable[[], None]) -> None:
+    """Acts at once, or where this thread is compiling, when that is done."""
+    if _making.records:
+        _making.waiting.append(act)
+    else:
+        act()
 
 
 def note(lookup: Lookup) -> None:
@@ -127,9 +227,3 @@ def use(other: Record) -> None:
     """Enters into the record that is being made what it is compiled against."""
     if (record := current()) is not None:
         record.add_use(other)
-
-
-def record_at(f: Any, args: tuple[Any, ...]) -> Record | None:
-    """The record of a gradient, or of a jitted function that calls gradients, as compiled for these Numba argument types."""
-    found: Record | None = memo_of(f, "records").get(args)
-    return found

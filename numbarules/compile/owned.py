@@ -7,26 +7,42 @@ and all that is in it, goes when the function goes.
 from __future__ import annotations
 
 import weakref
+from collections import Counter
 from typing import Any
 
-__all__ = ["Memo", "memo_of"]
+__all__ = ["Memo", "existing_memo", "memo_of", "renew"]
+
+_generations: Counter[str] = Counter()  # of each name, how often all memos of it were emptied
 
 
 class Memo(dict[Any, Any]):
     """A memo of `owner`. What copies attributes from function to function, or pickles them, gets an empty one."""
 
-    def __init__(self, owner: Any = None) -> None:
+    def __init__(self, owner: Any = None, generation: int = 0) -> None:
         super().__init__()
         self.owner = weakref.ref(owner) if owner is not None else None
+        self.generation = generation
 
     def __reduce__(self) -> Any:
         return Memo, ()
 
 
+def existing_memo(owner: Any, name: str) -> Memo | None:
+    """The memo of a Python function or dispatcher under a name, if it has one."""
+    found = owner.__dict__.get(f"__numbarules_{name}__")
+    if isinstance(found, Memo) and found.owner is not None and found.owner() is owner and found.generation == _generations[name]:
+        return found
+    return None
+
+
 def memo_of(owner: Any, name: str) -> Memo:
     """The memo of a Python function or dispatcher under a name; empty at first."""
-    attribute = f"__numbarules_{name}__"
-    found = owner.__dict__.get(attribute)
-    if not isinstance(found, Memo) or found.owner is None or found.owner() is not owner:
-        found = owner.__dict__[attribute] = Memo(owner)
+    found = existing_memo(owner, name)
+    if found is None:
+        found = owner.__dict__[f"__numbarules_{name}__"] = Memo(owner, _generations[name])
     return found
+
+
+def renew(name: str) -> None:
+    """Empties the memos of this name, of all functions."""
+    _generations[name] += 1

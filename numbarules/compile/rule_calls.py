@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -18,22 +17,22 @@ from ..primitives import assign
 from ..rules.patterns import names_type
 from ..rules.table import Entry
 from .contracts import changes_or_shares, sharing_of
+from .owned import memo_of
 from .rule_arguments import Bound
 from .rule_pullbacks import Half, carries, refuse, rule_name
 from .rules import TableRules
 
 __all__ = ["RuleCalls", "answer"]
 
-_answers: weakref.WeakKeyDictionary[Any, dict[Any, OptedOut | Pair]] = weakref.WeakKeyDictionary()
-
 
 def answer(rule: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any]) -> OptedOut | Pair:
     """What a rule says at Numba argument types, under `njit` options; each question is asked once."""
-    known = _answers.setdefault(rule, {})
+    known = memo_of(rule, "answers")
     key = (args, tuple(sorted((k, repr(v)) for k, v in options.items())))
     if key not in known:
         known[key] = convert(rule, args, options)
-    return known[key]
+    said: OptedOut | Pair = known[key]
+    return said
 
 
 class RuleCalls:

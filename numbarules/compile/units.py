@@ -18,7 +18,6 @@ from ..emit.stubs import stub_dispatcher
 from ..ir.nodes import Apply, Const, Function, Get, Named, Offset, Operand, Put, Region, Retain, ShadowLike, Slab, Stmt, Var, const
 from ..ir.rewrite import Builder, free_vars
 from ..ir.types import INT64, NONE, POINTER, Array, Tuple, Type, is_float, is_float_array, writable
-from ..rules.table import table
 from ..runtime.record import record_enter, record_leave
 from ..transform.adjoints import Adjoints
 from ..transform.forward import Forward, shadow_type
@@ -26,6 +25,7 @@ from ..transform.residuals import plan_residuals, recompute, size_of
 from ..transform.reverse import Reverse, replaced
 from ..transform.tree import Tree
 from .body import Body, finished
+from .callers import watch
 from .calls import Callee
 from .lookups import Record, recording, use
 from .observer import SILENT, Observer
@@ -53,7 +53,9 @@ class Unit:
     @cached_property
     def record(self) -> Record:
         """The look-ups that it was made with."""
-        return Record(self.name, partial(_forget, weakref.ref(self)))
+        record = Record(self.name, partial(_forget, weakref.ref(self)))
+        record.sources.add(self.callee.dispatcher.py_func)
+        return record
 
     # ------------------------------------------------------------------------------------------ signatures
 
@@ -114,13 +116,15 @@ class Unit:
         parameters = [inspect.Parameter(f"a{i}", inspect.Parameter.POSITIONAL_OR_KEYWORD) for i in range(n)]
         name = f"{self.name}_{('forward', 'reverse')[half]}"
         options = dict(self.callee.options)
-        return stub_dispatcher(name, parameters, generate, options, self.callee.dispatcher.py_func.__module__)
+        dispatcher = stub_dispatcher(name, parameters, generate, options, self.callee.dispatcher.py_func.__module__)
+        watch(dispatcher, self.record)
+        return dispatcher
 
 
 def unit_of(callee: Callee, inputs: tuple[bool, ...], outputs: tuple[bool, ...], sharing: tuple[tuple[int, int], ...]) -> Unit:
     """The unit of a callee at an activity, each made once, until a rule that it was made with changes."""
     units = memo_of(callee.dispatcher, "units")
-    key = (callee.types, inputs, outputs, sharing, table.version)
+    key = (callee.types, inputs, outputs, sharing)
     unit: Unit = units.setdefault(key, Unit(callee, inputs, outputs, sharing))
     use(unit.record)
     return unit

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import operator
-from functools import cached_property
+import weakref
+from functools import cached_property, partial
 from typing import Any
 
 from .._numba import compiler_lock, numba_type
@@ -15,7 +16,6 @@ from ..ir.nodes import Apply, Function, Named, OpenRecord, Operand, Region, Shad
 from ..ir.rewrite import Builder
 from ..ir.types import POINTER, Array, Scalar, Tuple, Type, is_float, is_float_array, leaves, writable
 from ..primitives import assign
-from ..rules.table import table
 from ..runtime.record import record_from_handle, record_handle
 from ..tangents import Part, has_tangent, has_tangents, incoming_type, parts
 from ..transform.adjoints import Adjoints, zero
@@ -23,6 +23,7 @@ from ..transform.elementwise import expand_assign
 from ..transform.forward import Forward
 from ..transform.reverse import Reverse, replaced
 from .body import Body, finished
+from .callers import watch
 from .capture import capture, options_of, python_function
 from .isolation import isolate, owned
 from .lookups import Record, recording, use
@@ -47,8 +48,10 @@ class Halves:
         self.function = python_function(f)
         self.options = options_of(f)
         self.types = args
-        self.primal = capture(self.function, args, self.options)
-        self.record = Record(f"{self.name}_vjp")
+        self.implementation: Record | None = None  # of what Numba remembers for `vjp` in jitted code
+        self.record = Record(f"{self.name}_vjp", partial(_forget, weakref.ref(f), args))
+        with recording(self.record):
+            self.primal = capture(self.function, args, self.options)
 
     @property
     def name(self) -> str:
@@ -94,18 +97,27 @@ class Halves:
         def generate(func_id: Any, args: tuple[Any, ...]) -> Generated:
             return emit(self._ir[half], func_id)
 
-        return stub_dispatcher(f"{self.name}_{('vjp', 'pullback')[half]}", parameters, generate, self.options, self.function.__module__)
+        name = f"{self.name}_{('vjp', 'pullback')[half]}"
+        dispatcher = stub_dispatcher(name, parameters, generate, self.options, self.function.__module__)
+        watch(dispatcher, self.record)
+        return dispatcher
 
 
 def halves_of(f: Any, args: tuple[Any, ...]) -> Halves:
     """The halves of a function at Numba argument types, each made once."""
     made = memo_of(f, "halves")
-    key = (args, table.version)
-    if key not in made:
-        made[key] = Halves(f, args)
-    halves: Halves = made[key]
+    with compiler_lock:
+        if args not in made:
+            made[args] = Halves(f, args)
+        halves: Halves = made[args]
     use(halves.record)
     return halves
+
+
+def _forget(f: weakref.ref[Any], args: tuple[Any, ...]) -> None:
+    """Lets the halves be made again. A pullback goes on using those that it has."""
+    if f() is not None:
+        memo_of(f(), "halves").pop(args, None)
 
 
 def tangent_parts(primal: Function) -> list[Part]:

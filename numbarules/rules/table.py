@@ -8,8 +8,9 @@ to those that do. The winner is the one entry that no other matching entry beats
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from types import FunctionType, GetSetDescriptorType, MethodDescriptorType
 from typing import Any
@@ -185,7 +186,7 @@ class Table:
         ] = {}  # by function, signature and package: (entry, made in a scope), the last is live
         self._aliases: dict[Hashable, list[Any]] = {}
         self._aliased: dict[Hashable, list[Any]] = {}
-        self._memo: dict[Hashable, tuple[Found, Any]] = {}
+        self._memo: dict[Hashable, tuple[Found, Callable[[], Any]]] = {}
         self._listeners: list[Callable[[Entry | None], None]] = []
         self._scopes = threading.local()
         self.version = 0  # counts changes: equal versions, equal answers
@@ -198,14 +199,14 @@ class Table:
         memo = self._memo
         asked = question(function, argument_types)
         known = memo.get(asked)
-        if known is not None:
+        if known is not None and (known[1]() is function or isinstance(function, tuple | str)):
             return known[0]
         key = function_key(function)
         with self._lock:
             found = self._choose(key, tuple(argument_types))
             if len(memo) > 50_000:
                 memo.clear()
-            memo[asked] = found, function  # held: the question is about its id
+            memo[asked] = found, _weakly(function)  # the question is about its id, which another may have later
         return found
 
     def entries(self, function: Any = None) -> tuple[Entry, ...]:
@@ -223,9 +224,11 @@ class Table:
 
     def touches(self, entry: Entry, function: Any, argument_types: Sequence[types.Type]) -> bool:
         """True where adding or removing the entry may change the answer of that look-up."""
-        if not entry.matches(argument_types):
-            return False
-        return entry.any_function or any(_identity(k) == _identity(entry.function) for k in self._chain(function_key(function)))
+        return entry.matches(argument_types) and self.serves(entry, function_key(function))
+
+    def serves(self, entry: Entry, key: Any) -> bool:
+        """True where the entry is one that calls of a function may get; `key` is the function's `function_key`."""
+        return entry.any_function or any(_identity(k) == _identity(entry.function) for k in self._chain(key))
 
     # Change
 
@@ -315,8 +318,9 @@ class Table:
         finally:
             journal = self._scopes.stack[-1]
             self._scopes.stack = self._scopes.stack[:-1]
-            for undo in reversed(journal):
-                undo()
+            with ExitStack() as undoing:  # to the end, also where a listener raises
+                for undo in journal:
+                    undoing.callback(undo)
 
     def subscribe(self, callback: Callable[[Entry | None], None]) -> Callable[[], None]:
         """Calls back with each entry that comes or goes, after the change, and with None where an alias or a category changed, so that any
@@ -459,6 +463,14 @@ class Table:
 def question(function: Any, argument_types: Sequence[types.Type]) -> Hashable:
     """A look-up as a dictionary's key, good as long as the function lives."""
     return (_identity(function), *argument_types)
+
+
+def _weakly(function: Any) -> Callable[[], Any]:
+    """A weak reference; a strong one to what allows none, which is code of NumPy or a pair that names a method."""
+    try:
+        return weakref.ref(function)
+    except TypeError:
+        return lambda: function
 
 
 def _identity(key: Any) -> Hashable:
