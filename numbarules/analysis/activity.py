@@ -140,6 +140,8 @@ class _Flow:
                 return [stmt.args[0]], list(stmt.results)
             case Store() | AddTo():
                 return [stmt.args[-1]], [stmt.args[0]]
+            case Rule(pullback=None):
+                return [], []
             case Apply() if not self.differentiable(stmt):
                 return [], []
         e = effects(stmt)

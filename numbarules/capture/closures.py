@@ -18,7 +18,7 @@ from typing import Any
 
 from .._numba import NumbaError, TypedIR, typed_from, types, untyped_ir
 from ..errors import RuleError, message
-from .separation import CAPTURED, RuleBody
+from .separation import CAPTURED, Return, RuleBody
 
 __all__ = ["OptedOut", "Pair", "Pullback", "convert"]
 
@@ -54,14 +54,19 @@ class Pullback:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Both halves: the typed value half, which returns `(value, captured values)`, and the pullback."""
+    """Both halves: the typed value half, which returns `(value, captured values)`, and the pullback.
+
+    A `partial` one opts out by value: its value half returns `(flag, (value, captured values))`, the pair undefined where the flag is not
+    set.
+    """
 
     value: TypedIR
     pullback: Pullback
+    partial: bool = False
 
 
-def convert(rule: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any]) -> OptedOut | Pair:
-    """What a rule answers at Numba argument types (`*args` as one tuple type).
+def convert(rule: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any], branch: bool = False) -> OptedOut | Pair:
+    """What a rule answers at Numba argument types (`*args` as one tuple type); with `branch` it may opt out by value.
 
     Raises RuleError where the rule breaks its contract or does not compile, UnstableRuleError where it decides by value.
     """
@@ -76,26 +81,47 @@ def convert(rule: Callable[..., Any], args: tuple[Any, ...], options: Mapping[st
         body.refuse(
             "never returns", "a rule returns `value, pullback`, or says `return None` to opt out", line=rule.__code__.co_firstlineno
         )
-    if said and pairs:
+    partial = bool(said and pairs)
+    if partial and not branch:
         body.unstable(said[0], pairs[0])
     if said:
-        explicit = _explicit_none(rule)
-        if explicit is not None and not any(r.line in explicit for r in said):
-            body.refuse(
-                "ends without a return",
-                "opting out is said: at least one explicit `return None` is reached",
-                line=said[-1].line,
-                instead="write `return None` where the rule opts out, and return the value and the pullback elsewhere",
-            )
+        _check_said(rule, body, said)
+    if not pairs:
         return OptedOut(said[0].line)
     first = pairs[0]
     for other in pairs[1:]:
         if other.closure is not first.closure:
             body.unstable(first, other)
     made = body.separate(pairs)
+    if partial:
+        body.flag_returns(said)
+    typed = _typed_value(rule, body, args, options)
+    result = typed.return_type[1] if partial and isinstance(typed.return_type, types.BaseTuple) else typed.return_type
+    if not isinstance(result, types.BaseTuple) or len(result) != 2:
+        body.refuse(
+            "returns different types on different paths", "a rule returns one value and one pullback", found=str(result), line=first.line
+        )
+    captured = tuple(types.unliteral(t) for t in result[1])
+    return Pair(typed, Pullback(made, _title(rule), made.__code__.co_argcount, captured), partial)
+
+
+def _check_said(rule: Callable[..., Any], body: RuleBody, said: list[Return]) -> None:
+    """Refuses a rule that returns None only because it ends."""
+    explicit = _explicit_none(rule)
+    if explicit is not None and not any(r.line in explicit for r in said):
+        body.refuse(
+            "ends without a return",
+            "opting out is said: at least one explicit `return None` is reached",
+            line=said[-1].line,
+            instead="write `return None` where the rule opts out, and return the value and the pullback elsewhere",
+        )
+
+
+def _typed_value(rule: Callable[..., Any], body: RuleBody, args: tuple[Any, ...], options: Mapping[str, Any]) -> TypedIR:
+    """The value half, typed."""
     plain = tuple(types.unliteral(t) for t in args)
     try:
-        typed = typed_from(ir, body.blocks, names, plain, options)
+        return typed_from(body.ir, body.blocks, body.names, plain, options)
     except NumbaError as e:
         raise RuleError(
             message(
@@ -106,14 +132,6 @@ def convert(rule: Callable[..., Any], args: tuple[Any, ...], options: Mapping[st
                 found=str(e),
             )
         ) from e
-    result = typed.return_type
-    if not isinstance(result, types.BaseTuple) or len(result) != 2:
-        body.refuse(
-            "returns different types on different paths", "a rule returns one value and one pullback", found=str(result), line=first.line
-        )
-    captured = tuple(types.unliteral(t) for t in result[1])
-    code = made.__code__
-    return Pair(typed, Pullback(made, _title(rule), code.co_argcount, captured))
 
 
 def _title(rule: Callable[..., Any]) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from types import ModuleType
+from types import ModuleType, UnionType
 from typing import Any, NoReturn
 
 from .._numba import nir, types
 from ..errors import RuleError, message
 from ..rules.patterns import Any as Anything
-from ..rules.patterns import Category, Literal, Union, as_pattern, matches
+from ..rules.patterns import Category, Literal, Union, as_pattern, literal, matches
 from ..rules.register import is_a
 
 __all__ = ["UNKNOWN", "Body"]
@@ -111,6 +111,8 @@ class Body:
         if value.op == "build_tuple":
             items = tuple(self.value_of(v) for v in value.items)
             return UNKNOWN if any(i is UNKNOWN for i in items) else items
+        if value.op in ("getitem", "static_getitem"):
+            return self.type_item(value)
         if value.op == "call" and not value.kws and value.vararg is None:
             return self.call(value)
         if value.op == "unary" and value.fn in ("not", operator.not_):
@@ -119,6 +121,14 @@ class Body:
         if value.op == "binop":
             return self.compare(value)
         return UNKNOWN
+
+    def type_item(self, expr: Any) -> Any:
+        """The array type that is written `types.float64[::1]`."""
+        owner = self.value_of(expr.value)
+        if not isinstance(owner, types.Type):
+            return UNKNOWN
+        index = expr.index if expr.op == "static_getitem" else self.value_of(expr.index)
+        return UNKNOWN if index is UNKNOWN else owner[index]
 
     def call(self, expr: Any) -> Any:
         callee = self.value_of(expr.func)
@@ -132,6 +142,9 @@ class Body:
                     line=expr.loc.line,
                 )
             return matches(as_pattern(pattern), t)
+        if callee is slice or callee is literal:
+            given = [self.value_of(a) for a in expr.args]
+            return UNKNOWN if any(v is UNKNOWN for v in given) else callee(*given)
         if callee is bool and len(expr.args) == 1:
             inner = self.value_of(expr.args[0])
             return UNKNOWN if inner is UNKNOWN else bool(inner)
@@ -141,6 +154,8 @@ class Body:
 
     def compare(self, expr: Any) -> Any:
         a, b = self.value_of(expr.lhs), self.value_of(expr.rhs)
+        if expr.fn is operator.or_ and _is_pattern(a) and _is_pattern(b):
+            return a | b
         if expr.fn in (operator.is_, operator.is_not):
             same = self.both_none(expr.lhs, a, expr.rhs, b)
             return UNKNOWN if same is None else same == (expr.fn is operator.is_)
@@ -186,9 +201,10 @@ class Body:
             value = stmt.value
             if isinstance(value, nir.Expr) and value.op == "call" and self.value_of(value.func) is is_a:
                 return nir.Assign(nir.Const(self.call(value), stmt.loc), stmt.target, stmt.loc)
-            if isinstance(value, nir.Global | nir.FreeVar) and (value.value is is_a or _is_pattern(value.value)):
+            if isinstance(value, nir.Global | nir.FreeVar) and _is_pattern(value.value):
                 return nir.Assign(nir.Const(None, stmt.loc), stmt.target, stmt.loc)
-            if isinstance(value, nir.Expr) and value.op == "getattr" and ((got := self.value_of(stmt.target)) is is_a or _is_pattern(got)):
+            made = isinstance(value, nir.Expr) and value.op in ("getattr", "getitem", "static_getitem", "call", "binop")
+            if made and _is_pattern(self.value_of(stmt.target)):
                 return nir.Assign(nir.Const(None, stmt.loc), stmt.target, stmt.loc)
         return stmt
 
@@ -211,7 +227,9 @@ def _copy(block: Any) -> Any:
 
 
 def _is_pattern(value: Any) -> bool:
-    """True for what only `is_a` can use: a category, a literal pattern, a Numba type class."""
+    """True for `is_a` and what only it can use: a category, a literal pattern, an array type, a Numba type class, several."""
     if isinstance(value, type):
         return issubclass(value, Category) or issubclass(value, types.Type)
-    return value is Anything or isinstance(value, Literal | Union)
+    if value is is_a or value is literal or value is Anything:
+        return True
+    return isinstance(value, Literal | Union | types.Array | UnionType)

@@ -180,6 +180,31 @@ class RuleBody(Body):
                 body.append(stmt)
             block.body = body
 
+    def flag_returns(self, said: list[Return]) -> None:
+        """Makes one end of all returns, which gives `(flag, pair)`; the pair is undefined on paths that opt out, `said`."""
+        lines = {r.line for r in said}
+        ends = [b for b in self.blocks.values() if isinstance(b.body[-1], nir.Return)]
+        scope, loc = ends[0].scope, ends[0].loc
+        flag, pair, both, out = (scope.redefine(name, loc) for name in ("$flag", "$pair", "$both", "$out"))
+        label = max(self.blocks) + 1
+        for block in ends:
+            end = block.body.pop()
+            none = self.definition(end.value.name)
+            opted_out = isinstance(none, nir.Const) and none.value is None
+            assert not opted_out or end.loc.line in lines
+            block.body.append(nir.Assign(nir.Const(not opted_out, loc), flag, loc))
+            if not opted_out:
+                block.body.append(nir.Assign(end.value, pair, loc))
+            block.body.append(nir.Jump(label, loc))
+        last = nir.Block(scope, loc)
+        last.body = [
+            nir.Assign(nir.Expr.build_tuple([flag, pair], loc), both, loc),
+            nir.Assign(nir.Expr.cast(both, loc), out, loc),
+            nir.Return(out, loc),
+        ]
+        self.blocks[label] = last
+        self.define()
+
     def drop_closure(self, made: Any) -> None:
         """Removes the making of the closure; refuses any other use of it."""
         names = {s.target.name for s in self.statements() if isinstance(s, nir.Assign) and s.value is made}

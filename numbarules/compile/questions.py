@@ -22,4 +22,4 @@ def no_rrule(function: Any, *argument_types: Any) -> bool:
         return True
     if entry.kind != "rule":
         return False
-    return isinstance(answer(entry.payload, bound_types(entry.payload, list(argument_types)), {}), OptedOut)
+    return isinstance(answer(entry, bound_types(entry.payload, list(argument_types)), {}), OptedOut)

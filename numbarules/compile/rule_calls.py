@@ -16,6 +16,7 @@ from ..ir.types import Array, Scalar, Tuple, Type, has_parameters, leaves, param
 from ..primitives import assign
 from ..rules.patterns import names_type
 from ..rules.table import Entry
+from .branching import Branching
 from .contracts import changes_or_shares, sharing_of
 from .owned import memo_of
 from .rule_arguments import Bound
@@ -25,12 +26,12 @@ from .rules import TableRules
 __all__ = ["RuleCalls", "answer"]
 
 
-def answer(rule: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any]) -> OptedOut | Pair:
-    """What a rule says at Numba argument types, under `njit` options; each question is asked once."""
-    known = memo_of(rule, "answers")
-    key = (args, tuple(sorted((k, repr(v)) for k, v in options.items())))
+def answer(entry: Entry, args: tuple[Any, ...], options: Mapping[str, Any]) -> OptedOut | Pair:
+    """What the rule of an entry says at Numba argument types, under `njit` options; each question is asked once."""
+    known = memo_of(entry.payload, "answers")
+    key = (args, tuple(sorted((k, repr(v)) for k, v in options.items())), entry.on_unstable)
     if key not in known:
-        known[key] = convert(rule, args, options)
+        known[key] = convert(entry.payload, args, options, branch=entry.on_unstable == "branch")
     said: OptedOut | Pair = known[key]
     return said
 
@@ -94,9 +95,8 @@ class RuleCalls:
             or not any(carries_any(a.type) for a in call.args)
         ):
             return False
-        rule = entry.payload
-        bound = Bound.of(rule, call.args)
-        said = answer(rule, bound.types, self.options)
+        bound = Bound.of(entry.payload, call.args)
+        said = answer(entry, bound.types, self.options)
         if isinstance(said, OptedOut):
             return False
         _check_structs(entry, call.args, stmt)
@@ -110,7 +110,7 @@ class RuleCalls:
             )
         value = translate(said.value, tuple(sorted(self.options.items())))
         result = stmt.results[0]
-        kept = _Answer(entry, stmt, value, result.type)
+        kept = _Answer(entry, stmt, value, result.type, said.partial)
         args = [leaf for _, a in bound.operands for leaf in _spread(a, b)]
         if isinstance(result.type, Tuple):
             results = [self.names.var(t, result.name) for t in leaves(result.type) if has_parameters(t)]
@@ -132,8 +132,12 @@ class RuleCalls:
         fields = [params[starts[i] + k] for i in pullback.structs for k in range(len(parameters(pullback.args[i])))]
         residuals = [*kept.residuals, *fields, *(kept.values[i] for i in pullback.kept_results)]
         pullback.refuse_missing_in(value.region)
-        region = substitute(Region(value.region.params, value.region.body, (*kept.values, *residuals)), {}, self.names)
-        b.add(Stmt(Rule(pullback.name, pullback), tuple(args), tuple(results), (region,), stmt.loc))
+        if kept.flag is not None:
+            half = Branching(stmt, pullback, value.region, kept.flag, kept.values, residuals, args)
+            half.emit(results, lambda y, inner: list(_spread(y, inner)), b)
+        else:
+            region = substitute(Region(value.region.params, value.region.body, (*kept.values, *residuals)), {}, self.names)
+            b.add(Stmt(Rule(pullback.name, pullback), tuple(args), tuple(results), (region,), stmt.loc))
         self.rules.observer.ruled(self.rules, stmt)
         if isinstance(result.type, Tuple):
 
@@ -162,17 +166,20 @@ def _spread(operand: Operand, b: Builder) -> Iterator[Operand]:
 class _Answer:
     """The leaves that a value half yields: the value, checked against the primal's type, and what it keeps."""
 
-    def __init__(self, entry: Entry, stmt: Stmt, value: Function, wanted: Type) -> None:
+    def __init__(self, entry: Entry, stmt: Stmt, value: Function, wanted: Type, partial: bool) -> None:
         self.entry = entry
         self.stmt = stmt
         if value.region.yields is None:
             refuse(entry, "never returns: its value half always raises", "a rule returns `value, pullback`")
         assert isinstance(value.result, Tuple)
-        y, captured = value.result.items
+        pair, yields = value.result, value.region.yields
+        self.flag = yields[0] if partial else None  # true where there are the others
+        if partial:
+            pair, yields = value.result.items[1], yields[1:]  # type: ignore[assignment]
+        y, captured = pair.items
         self.check(y, wanted)
         n = sum(1 for _ in leaves(y))
-        self.check_memory(value, n)
-        yields = value.region.yields
+        self.check_memory(value, range(partial, partial + n))
         self.values = [v for t, v in zip(leaves(y), yields[:n], strict=True) if has_parameters(t)]
         kept = [(t, v) for t, v in zip(leaves(captured), yields[n:], strict=True) if has_parameters(t)]
         self.residuals = [v for _, v in kept]
@@ -190,7 +197,7 @@ class _Answer:
                 stmt=self.stmt,
             )
 
-    def check_memory(self, value: Function, count: int) -> None:
+    def check_memory(self, value: Function, of_value: range) -> None:
         """Refuses a value half that writes into an argument or returns memory of one: the sweeps take the value to be new."""
         found = sharing_of(value)
         names = [name for name, t in value.args for _ in parameters(t)]
@@ -204,7 +211,7 @@ class _Answer:
                 instead=f"copy it first; for a call whose purpose is to change `{names[i]}`, opt out",
             )
         for j, i in found.returned:
-            if j < count:  # behind the leaves of the value stands what is kept, which may share memory
+            if j in of_value:  # what is kept may share memory
                 refuse(
                     self.entry,
                     f"returns a value that shares memory with its argument `{names[i]}`",

@@ -69,7 +69,7 @@ class TableRules:
     def found(self, stmt: Stmt) -> Found | None:
         """What the table says of a call; None for what is no question to it."""
         call = self.call(stmt)
-        if call is None:
+        if call is None or stmt.op.method:  # type: ignore[union-attr]
             return None
         try:
             args = tuple(argument_type(a) for a in call.args)

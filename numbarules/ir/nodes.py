@@ -180,10 +180,11 @@ Callee = Named | Method | Attribute
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """`callee(*args)`; the last `len(keywords)` arguments are passed by these names."""
+    """`callee(*args)`; the last `len(keywords)` arguments are passed by these names. `method`: its rule has opted out when it ran."""
 
     callee: Callee
     keywords: tuple[str, ...] = ()
+    method: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,7 +368,7 @@ class Offset:
 class Rule:
     """A call that a rule differentiates: the region is the rule's value half and yields the value and what the pullback keeps.
 
-    `pullback` is the rule's other half, as the transform wants it; `name` says whose it is.
+    `pullback` is the rule's other half, as the transform wants it; without one no derivative passes through. `name` says whose it is.
     """
 
     name: str

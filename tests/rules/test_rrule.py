@@ -604,3 +604,27 @@ def test_comprehensions_in_both_halves():
             return 2.0 * x, double_pullback
 
         np.testing.assert_allclose(nr.grad(f)(V), [2.0, 5.0, 8.0])
+
+
+@pytest.mark.parametrize(
+    ("condition", "opted_out"),
+    [
+        ("nr.is_a(x, types.float64[::1])", True),
+        ("nr.is_a(x, types.float64[:, ::1])", False),
+        ("nr.is_a(x, (types.Array, types.Integer))", True),
+        ("nr.is_a(x, nr.AbstractMatrix | types.Integer)", False),
+        ("nr.is_a(k, nr.literal(3))", True),
+        ("nr.is_a(k, nr.literal(4))", False),
+        ("nr.is_a(x, np.ndarray) and x.ndim == 1", True),
+        ("k == 4", False),
+        ("k is None", False),
+    ],
+)
+def test_opting_out_by_type_inside_the_body(condition, opted_out, tmp_path):
+    path = tmp_path / "rule.py"
+    path.write_text(f"def rule(x, k):\n    if {condition}:\n        return None\n    return x * 2.0, lambda ybar: (7.0 * ybar, None)\n")
+    names = {"nr": nr, "types": types, "np": np, "__name__": __name__}
+    exec(compile(path.read_text(), str(path), "exec"), names)
+    with nr.rule_scope():
+        nr.rrule(total)(names["rule"])
+        assert nr.no_rrule(total, types.float64[::1], types.literal(3)) == opted_out
