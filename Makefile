@@ -32,6 +32,7 @@ types: setup
 
 perf: setup
 	$(BIN)/python -m perf.run_kernels
+	$(BIN)/python -m perf.dispatch
 
 setup: $(STAMP)
 

@@ -47,6 +47,7 @@ __all__ = [
     "more_specific",
     "names_type",
     "overlap",
+    "plain",
     "python_class_of",
     "register_category",
     "register_type",
@@ -222,12 +223,12 @@ def matches(pattern: Any, numba_type: types.Type) -> bool:
     if isinstance(pattern, Literal):
         value = _value(numba_type)
         return type(value) is pattern.kind and value == pattern.value
-    plain = _plain(numba_type)
+    known = plain(numba_type)
     if isinstance(pattern, types.Type):
-        return bool(pattern == plain)
+        return bool(pattern == known)
     if issubclass(pattern, Category):
-        return _contains(pattern, plain)
-    return isinstance(plain, pattern) or isinstance(numba_type, pattern)
+        return _contains(pattern, known)
+    return isinstance(known, pattern) or isinstance(numba_type, pattern)
 
 
 def covers(general: Any, special: Any) -> bool:
@@ -338,7 +339,7 @@ def _value(t: types.Type) -> Any:
     return t.literal_value if isinstance(t, (types.IntegerLiteral, types.BooleanLiteral, types.StringLiteral)) else _UNKNOWN
 
 
-def _plain(t: types.Type) -> types.Type:
+def plain(t: types.Type) -> types.Type:
     """The type without what is known of its value."""
     return numba.typeof(t.value) if isinstance(t, types.Omitted) else types.unliteral(t)
 

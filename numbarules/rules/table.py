@@ -7,6 +7,7 @@ to those that do. The winner is the one entry that no other matching entry beats
 
 from __future__ import annotations
 
+import itertools
 import threading
 import weakref
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -75,6 +76,12 @@ class Entry:
     def any_function(self) -> bool:
         """True for an entry that is about a type, whatever the function."""
         return self.function is Any
+
+    @property
+    def first(self) -> types.Type | None:
+        """The one type that the first argument of every call has that the entry matches; None where there are several."""
+        found = self.patterns[0] if self.patterns and self.required else None
+        return found if isinstance(found, types.Type) and not self.any_function else None
 
     def at_arity(self, n: int) -> tuple[Any, ...] | None:
         """The patterns of a call with n arguments, None where there is no such call."""
@@ -172,7 +179,27 @@ class _Group:
     """The live entries of one function; `key` keeps the function alive, so that its id stays its own."""
 
     key: Any
-    entries: list[Entry] = field(default_factory=list)
+    entries: dict[Entry, None] = field(default_factory=dict)  # in the order of their coming
+    _by_first: dict[types.Type, dict[Entry, None]] = field(default_factory=dict)  # those whose first pattern is one type
+    _others: dict[Entry, None] = field(default_factory=dict)
+
+    def add(self, entry: Entry) -> None:
+        """Takes an entry in, as the last."""
+        self.entries[entry] = self._shelf(entry)[entry] = None
+
+    def remove(self, entry: Entry) -> None:
+        """Takes an entry out."""
+        del self.entries[entry], self._shelf(entry)[entry]
+
+    def facing(self, first: types.Type | None) -> Iterator[Entry]:
+        """The entries that may match a call whose first argument is of this type; all with None."""
+        if first is None:
+            return iter(self.entries)
+        return itertools.chain(self._by_first.get(first, ()), self._others)
+
+    def _shelf(self, entry: Entry) -> dict[Entry, None]:
+        first = entry.first
+        return self._others if first is None else self._by_first.setdefault(first, {})
 
 
 class Table:
@@ -260,8 +287,8 @@ class Table:
                 stack.pop()
             stack.append((entry, journal is not None))
             if old is not None:
-                self._groups[_identity(entry.function)].entries.remove(old)
-            self._groups.setdefault(_identity(entry.function), _Group(entry.function)).entries.append(entry)
+                self._groups[_identity(entry.function)].remove(old)
+            self._groups.setdefault(_identity(entry.function), _Group(entry.function)).add(entry)
             self._memo.clear()
             if journal is not None:
                 journal.append(lambda: self.remove(entry))
@@ -284,9 +311,9 @@ class Table:
             if not live:
                 return
             group = self._groups[_identity(entry.function)]
-            group.entries.remove(entry)
+            group.remove(entry)
             if back is not None:
-                group.entries.append(back)
+                group.add(back)
             if not group.entries:
                 del self._groups[_identity(entry.function)]
             self._memo.clear()
@@ -360,9 +387,10 @@ class Table:
 
     def _choose(self, key: Any, argument_types: tuple[types.Type, ...]) -> Found:
         rank: dict[Entry, int] = {}
+        first = pt.plain(argument_types[0]) if argument_types else None
         for place, k in enumerate(self._chain(key)):
             group = self._groups.get(_identity(k))
-            for e in group.entries if group else ():
+            for e in group.facing(first) if group else ():
                 if e.matches(argument_types):
                     rank[e] = place
         by_type = [e for e in self._any_entries() if e.matches(argument_types)]
@@ -382,10 +410,13 @@ class Table:
 
     def _any_entries(self) -> list[Entry]:
         group = self._groups.get(_identity(Any))
-        return group.entries if group else []
+        return list(group.entries) if group else []
 
-    def _related(self, key: Any) -> list[Entry]:
-        """The entries that some call can meet together with one of `key`: of its chain, and of whatever has it in theirs."""
+    def _related(self, key: Any, first: types.Type | None = None) -> list[Entry]:
+        """The entries that some call can meet together with one of `key`: of its chain, and of whatever has it in theirs.
+
+        `first`: the type of the first argument of the calls meant.
+        """
         keys = self._chain(key)
         users = [key]
         for k in users:
@@ -395,10 +426,10 @@ class Table:
                 g.key for g in self._groups.values() if isinstance(g.key, tuple) and g.key[1] == key[1] and issubclass(g.key[0], key[0])
             )
         groups = {i: g for i in map(_identity, [*keys, *users]) if (g := self._groups.get(i)) is not None}
-        return [e for g in groups.values() for e in g.entries]
+        return [e for g in groups.values() for e in g.facing(first)]
 
     def _refuse_ties(self, entry: Entry) -> None:
-        related = self._related(entry.function)
+        related = self._related(entry.function, entry.first)
         for other in related:
             if other.origin.package != entry.origin.package:
                 continue
