@@ -5,13 +5,14 @@ from .api import njit_grad as njit_grad
 from .api import value_and_grad as value_and_grad
 from .api import vjp as vjp
 from .compile.projectors import project_to as project_to
+from .compile.questions import OptOut as OptOut
 from .compile.questions import no_rrule as no_rrule
+from .compile.questions import opted_out as opted_out
 from .errors import AliasingError as AliasingError
 from .errors import AmbiguousRuleError as AmbiguousRuleError
 from .errors import DifferentiationError as DifferentiationError
 from .errors import NumbarulesError as NumbarulesError
 from .errors import NumbarulesWarning as NumbarulesWarning
-from .errors import PullbackError as PullbackError
 from .errors import RecursionDepthError as RecursionDepthError
 from .errors import RuleError as RuleError
 from .errors import UnstableRuleError as UnstableRuleError

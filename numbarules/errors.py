@@ -10,7 +10,6 @@ __all__ = [
     "DifferentiationError",
     "NumbarulesError",
     "NumbarulesWarning",
-    "PullbackError",
     "RecursionDepthError",
     "RuleError",
     "UnstableRuleError",
@@ -36,10 +35,6 @@ class AliasingError(NumbarulesError):
 
 class RecursionDepthError(NumbarulesError):
     """A gradient recursed deeper than the documented limit."""
-
-
-class PullbackError(NumbarulesError):
-    """A pullback cannot be called again."""
 
 
 class RuleError(NumbarulesError):

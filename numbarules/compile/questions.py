@@ -1,21 +1,49 @@
-"""What users ask of the rules: whether a call has one."""
+"""What users ask of the rules: whether a call has one, and what is opted out."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
+from .._numba import types
 from ..capture.closures import OptedOut
-from ..rules.table import table
+from ..rules.patterns import show
+from ..rules.table import Entry, Origin, show_key, table
+from .owned import existing_memo
 from .rule_arguments import bound_types
 from .rule_calls import answer
 
-__all__ = ["no_rrule"]
+__all__ = ["OptOut", "no_rrule", "opted_out"]
+
+
+@dataclass(frozen=True, slots=True)
+class OptOut:
+    """Calls that are opted out: of `function` (a callable, or the pair of a Numba type class and a name for a method, or `Any`) with
+    arguments that match `patterns`, one each; the last may be a `Tail`.
+
+    `by` tells whether an entry says so for all such calls, or a rule said so when it was asked at these types. `origin` is where.
+    """
+
+    function: Any
+    patterns: tuple[Any, ...]
+    by: Literal["entry", "rule"]
+    origin: Origin
+
+    def __str__(self) -> str:
+        return f"{show_key(self.function)}({', '.join(map(show, self.patterns))}), by the {self.by} {self.origin}"
 
 
 def no_rrule(function: Any, *argument_types: Any) -> bool:
     """True where a call at these Numba types would be differentiated through: without an entry, or opted out, by entry or by its rule.
 
-    Raises RuleError where the rule is wrong at these types, AmbiguousRuleError where two rules match.
+    A rule that opts out by value, registered with `on_unstable="branch"`, is a rule. Raises RuleError where the rule is wrong at these
+    types, AmbiguousRuleError where two rules match.
+
+    >>> import numpy as np
+    >>> import numbarules as nr
+    >>> from numba import types
+    >>> nr.no_rrule(np.linalg.det, types.float64[:, ::1])
+    False
     """
     entry = table.lookup(function, argument_types).entry
     if entry is None or entry.kind == "opt_out":
@@ -23,3 +51,46 @@ def no_rrule(function: Any, *argument_types: Any) -> bool:
     if entry.kind != "rule":
         return False
     return isinstance(answer(entry, bound_types(entry.payload, list(argument_types)), {}), OptedOut)
+
+
+def opted_out() -> tuple[OptOut, ...]:
+    """Everything that is opted out now, in the order of registration, so that other systems can honour it.
+
+    Entries come with their patterns. A rule that returns None is listed with the types at which it was asked so far: by a gradient that was
+    compiled, or by `no_rrule`.
+
+    >>> import numpy as np
+    >>> import numbarules as nr
+    >>> with nr.rule_scope():
+    ...     _ = nr.opt_out(np.dot, nr.AbstractVector, nr.AbstractVector)
+    ...     [str(o).partition(", by")[0] for o in nr.opted_out() if o.function is np.dot]
+    ['numpy.dot(AbstractVector, AbstractVector)']
+    """
+    out: list[OptOut] = []
+    for entry in table.entries():
+        if entry.kind == "opt_out":
+            out.append(OptOut(entry.function, entry.patterns, "entry", entry.origin))
+        elif entry.kind == "rule":
+            out += _by_rule(entry)
+    return tuple(dict.fromkeys(out))
+
+
+def _by_rule(entry: Entry) -> list[OptOut]:
+    out = []
+    for (args, _, _), said in list((existing_memo(entry.payload, "answers") or {}).items()):
+        if isinstance(said, OptedOut):
+            given = _given(args)
+            if entry.matches(given):
+                out.append(OptOut(entry.function, given, "rule", replace(entry.origin, line=said.line)))
+    return out
+
+
+def _given(parameters: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The types of a call from those of a rule's parameters: `*args` one by one, omitted ones not at all."""
+    out: list[Any] = []
+    for t in parameters:
+        if isinstance(t, types.StarArgTuple | types.StarArgUniTuple):
+            out += t
+        elif not isinstance(t, types.Omitted):
+            out.append(t)
+    return tuple(out)

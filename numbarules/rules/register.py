@@ -6,7 +6,7 @@ import dataclasses
 import inspect
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from types import FrameType
 from typing import Any, TypeVar
@@ -17,7 +17,7 @@ from numba import types
 
 from numbarules.errors import RuleError, message
 from numbarules.rules.patterns import Real, Tail, as_pattern, matches
-from numbarules.rules.table import Entry, Found, Kind, Origin, ScalarRule, function_key, show_key, table
+from numbarules.rules.table import CAPABILITIES, Entry, Found, Kind, Origin, ScalarRule, function_key, show_key, table
 from numbarules.rules.unreachable import unused
 
 __all__ = [
@@ -37,20 +37,50 @@ __all__ = [
 Rule = TypeVar("Rule", bound=Callable[..., Any])
 
 
-def rrule(function: Any, *, replace: bool = False, on_unstable: OneOf["error", "branch"] = "error") -> Callable[[Rule], Rule]:
+def rrule(
+    function: Any,
+    *,
+    replace: bool = False,
+    on_unstable: OneOf["error", "branch"] = "error",
+    requires: str | Iterable[str] = (),
+) -> Callable[[Rule], Rule]:
     """Registers the decorated function as a rule, and returns it unchanged.
 
     Its annotations are the argument patterns (none: `Any`); parameters with a default may be left out of a call; `*args` takes any number.
+
+    `replace`: an entry of the same package for the same patterns is replaced. `on_unstable="branch"`: the rule may decide by value whether
+    it opts out; both ways are compiled. `requires`: capabilities of the system that asks (`"reverse"`, `"forward"`, `"debug"`) that the
+    rule needs; without them it is not there, and of two rules with equal patterns, the one that requires more wins.
+
+    Raises RuleError where an annotation is no pattern, AmbiguousRuleError where the rule ties with another one of its package.
+
+    >>> import numpy as np
+    >>> import numbarules as nr
+    >>> from numba import njit
+    >>> @njit
+    ... def norm2(x):
+    ...     return np.sum(x * x)
+    >>> with nr.rule_scope():
+    ...     @nr.rrule(norm2)
+    ...     def norm2_rule(x: nr.AbstractVector):
+    ...         def norm2_pullback(ybar):
+    ...             return 2.0 * ybar * x
+    ...         return np.sum(x * x), norm2_pullback
+    ...     nr.grad(lambda x: 2.0 * norm2(x))(np.array([1.0, 2.0]))
+    array([4., 8.])
     """
     key = function_key(function)
     if key is Any:
         raise RuleError(message("a rule cannot be for any function", contract="Any as the function is for opt_out and non_differentiable"))
     if on_unstable not in ("error", "branch"):
         raise RuleError(message(f"on_unstable={on_unstable!r} is unknown", contract='on_unstable is "error" or "branch"'))
+    needs = frozenset((requires,) if isinstance(requires, str) else requires)
+    if not needs <= CAPABILITIES:
+        raise RuleError(message(f"requires={requires!r} is unknown", contract=f"a rule requires some of {', '.join(sorted(CAPABILITIES))}"))
     frame = sys._getframe(1)
 
     def register(rule: Rule) -> Rule:
-        _add(dataclasses.replace(entry_of(key, rule, "rule", frame, rule), on_unstable=on_unstable), replace)
+        _add(dataclasses.replace(entry_of(key, rule, "rule", frame, rule), on_unstable=on_unstable, requires=needs), replace)
         return rule
 
     return register

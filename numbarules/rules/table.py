@@ -8,6 +8,7 @@ to those that do. The winner is the one entry that no other matching entry beats
 from __future__ import annotations
 
 import itertools
+import os
 import threading
 import weakref
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -24,7 +25,10 @@ from numbarules.rules import patterns as pt
 from numbarules.rules.patterns import Tail, covers, matches, meet, show
 from numbarules.rules.unreachable import unreachable
 
-__all__ = ["Entry", "Found", "Origin", "Problem", "ScalarRule", "Table", "function_key", "question", "show_key", "table"]
+__all__ = ["CAPABILITIES", "Entry", "Found", "Origin", "Problem", "ScalarRule", "Table", "function_key", "question", "show_key", "table"]
+
+CAPABILITIES = frozenset({"reverse", "forward", "debug"})
+"""What a rule may require of the system that asks: that it differentiates in reverse or in forward mode, that it is in debug mode."""
 
 Kind = OneOf["rule", "opt_out", "non_differentiable", "scalar"]
 
@@ -71,6 +75,7 @@ class Entry:
     origin: Origin
     required: int
     on_unstable: OneOf["error", "branch"] = "error"
+    requires: frozenset[str] = frozenset()  # capabilities, see `CAPABILITIES`
 
     @property
     def any_function(self) -> bool:
@@ -105,7 +110,8 @@ class Entry:
         return f"{show_key(self.function)}({', '.join(shown)})"
 
     def __str__(self) -> str:
-        return f"{self.kind.replace('_', ' ')} {self.signature}, {self.origin}"
+        needs = f" that requires {' and '.join(sorted(self.requires))}" if self.requires else ""
+        return f"{self.kind.replace('_', ' ')} {self.signature}{needs}, {self.origin}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +211,8 @@ class _Group:
 class Table:
     """Entries by function. Safe to use from several threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, capabilities: frozenset[str] = frozenset({"reverse"})) -> None:
+        self.capabilities = capabilities
         self._lock = threading.RLock()
         self._groups: dict[Hashable, _Group] = {}
         self._stacks: dict[
@@ -374,6 +381,8 @@ class Table:
             if e.kind == "scalar" and not e.payload.at:
                 found.append(Problem("no sample points", (e,), f"{e}: nothing checks it"))
             found.extend(Problem("unreachable", (e,), f"{e}: {reason}") for reason in unreachable(e))
+            if lacking := e.requires & CAPABILITIES - {"debug"} - self.capabilities:
+                found.append(Problem("unreachable", (e,), f"{e}: there is no {' and '.join(sorted(lacking))} mode"))
         return tuple(found)
 
     # Order
@@ -391,7 +400,7 @@ class Table:
         for place, k in enumerate(self._chain(key)):
             group = self._groups.get(_identity(k))
             for e in group.facing(first) if group else ():
-                if e.matches(argument_types):
+                if e.requires <= self.capabilities and e.matches(argument_types):
                     rank[e] = place
         by_type = [e for e in self._any_entries() if e.matches(argument_types)]
         candidates = [*rank, *by_type]
@@ -511,7 +520,7 @@ def _identity(key: Any) -> Hashable:
 
 
 def _slot(entry: Entry) -> Hashable:
-    return _identity(entry.function), entry.patterns, entry.required, entry.origin.package
+    return _identity(entry.function), entry.patterns, entry.required, entry.requires, entry.origin.package
 
 
 def _class_by_name(owner: str, written: str) -> Any:
@@ -563,7 +572,7 @@ def _beats(a: Entry, b: Entry, rank: dict[Entry, int], n: int) -> bool:
             return False
         return not _names(b, a.patterns[0]) if a.any_function else _names(a, b.patterns[0])
     order = _compare(a, b, n)
-    return order == -1 or (order == 0 and rank[a] < rank[b])
+    return order == -1 or (order == 0 and (rank[a] < rank[b] or (rank[a] == rank[b] and a.requires > b.requires)))
 
 
 def _names(entry: Entry, pattern: Any) -> bool:
@@ -605,7 +614,7 @@ def _tie(a: Entry, b: Entry, others: list[Entry], *, same_function: bool) -> tup
         if (met := _meet_at(a, b, n)) is None:
             continue
         order = _compare(a, b, n)
-        if order in (-1, 1) or (order == 0 and not same_function):
+        if order in (-1, 1) or (order == 0 and (not same_function or a.requires < b.requires or b.requires < a.requires)):
             continue
         settled = (
             c is not a
@@ -653,7 +662,9 @@ def _reason(winner: Entry, runner_up: Entry | None) -> str:
         return f"{winner.signature} beats {runner_up.signature}, which does not name {show(winner.patterns[0])}"
     if runner_up.any_function:
         return f"{winner.signature} names {show(runner_up.patterns[0])}, so that it beats {runner_up.signature}"
+    if winner.requires > runner_up.requires and winner.patterns == runner_up.patterns:
+        return f"{winner.signature} requires {' and '.join(sorted(winner.requires - runner_up.requires))}, which there is"
     return f"{winner.signature} is more specific than {runner_up.signature}"
 
 
-table = Table()
+table = Table(frozenset({"reverse", "debug"} if os.environ.get("NUMBARULES_DEBUG", "0") not in ("", "0") else {"reverse"}))

@@ -59,7 +59,7 @@ def test_the_choice_is_made_at_run_time():
 def test_it_is_an_error_by_default():
     with nr.rule_scope():
         nr.rrule(cube)(cube_rule)
-        with pytest.raises(nr.UnstableRuleError, match="line .* returns None, line .* returns the pullback `cube_pullback`"):
+        with pytest.raises(nr.UnstableRuleError, match=r"line .* returns None, line .* returns the pullback `cube_pullback`"):
             nr.grad(use_cube)(1.0)
 
 

@@ -11,6 +11,8 @@ from numba import njit, types
 from numba.extending import overload
 
 import numbarules as nr
+from numbarules.compile.gradient import Request, gradient_function
+from numbarules.ir.nodes import Alloc, ShadowLike, called, walk
 
 f8 = types.float64
 V = np.array([1.0, 2.0, 3.0])
@@ -628,3 +630,99 @@ def test_opting_out_by_type_inside_the_body(condition, opted_out, tmp_path):
     with nr.rule_scope():
         nr.rrule(total)(names["rule"])
         assert nr.no_rrule(total, types.float64[::1], types.literal(3)) == opted_out
+
+
+# What is opted out
+
+
+def test_opt_outs_are_listed_for_others():
+    with nr.rule_scope():
+        nr.opt_out(operator.pow, nr.AbstractVector, nr.Real)
+
+        @nr.rrule(total)
+        def total_rule(x: nr.AbstractArray):
+            if nr.is_a(x, nr.AbstractVector):
+                return None
+            return 0.0, lambda ybar: ybar * x
+
+        def listed():
+            return [(o.function, o.patterns, o.by) for o in nr.opted_out() if o.function in (operator.pow, total)]
+
+        entry = (operator.pow, (nr.AbstractVector, nr.Real), "entry")
+        assert listed() == [entry]  # the rule was not asked yet
+        nr.grad(use_total)(V)
+        assert not nr.no_rrule(total, types.float64[:, ::1])
+        assert listed() == [entry, (total, (types.float64[::1],), "rule")]
+        said = next(o for o in nr.opted_out() if o.function is total)
+        assert said.origin.filename == __file__
+        assert said.origin.line == total_rule.__code__.co_firstlineno + 3
+        assert "total" in str(said)
+    assert not any(o.function is total for o in nr.opted_out())
+
+
+# A pullback knows its own closure
+
+
+def test_closures_with_equal_captures_are_told_apart():
+    def added(x):
+        def added_pullback(ybar):
+            return 3.0 * ybar * x
+
+        return x * x, added_pullback
+
+    def taken(x):
+        def taken_pullback(ybar):
+            return 5.0 * ybar * x
+
+        return x * x, taken_pullback
+
+    @njit
+    def first(x):
+        return x * x
+
+    @njit
+    def second(x):
+        return x * x
+
+    @njit
+    def both(x):
+        return first(x) + 100.0 * second(x)
+
+    with nr.rule_scope():
+        nr.rrule(first)(added)
+        nr.rrule(second)(taken)
+        assert nr.grad(both)(2.0) == 6.0 + 1000.0
+
+
+# What nobody wants costs nothing
+
+
+@njit
+def weighted(x, w):
+    return np.sum(x * w)
+
+
+@njit
+def by_first(x, w):
+    return weighted(x, w)
+
+
+def test_unwanted_cotangents_are_not_computed():
+    with nr.rule_scope():
+
+        @nr.rrule(weighted)
+        def _(x: nr.AbstractVector, w: nr.AbstractVector):
+            def weighted_pullback(ybar):
+                wbar = np.zeros(w.shape)
+                for i in range(w.shape[0]):
+                    wbar[i] = np.exp(x[i]) * ybar  # wrong, and costly
+                return ybar * w, wbar
+
+            return np.sum(x * w), weighted_pullback
+
+        both = gradient_function(by_first.py_func, (types.float64[::1],) * 2, Request((0, 1), False))
+        first = gradient_function(by_first.py_func, (types.float64[::1],) * 2, Request(0, False))
+        assert any(called(s) is np.exp for s in walk(both.region))
+        assert not any(called(s) is np.exp for s in walk(first.region))
+        arrays = [s for s in walk(first.region) if isinstance(s.op, Alloc | ShadowLike)]
+        assert len(arrays) == 1  # the gradient itself

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import math
 import operator
 import random
+import sys
 import threading
 import time
 import warnings
@@ -577,3 +579,78 @@ def test_threads_may_register_and_look_up_at_once():
         t.join()
     assert errors == []
     assert lookup(f, m).entry is None
+
+
+# Capabilities
+
+
+def test_of_equal_patterns_the_one_that_requires_more_and_has_it_wins():
+    @rrule(f)
+    def plain(x: Real):
+        pass
+
+    @rrule(f, requires="debug")
+    def checked(x: Real):
+        pass
+
+    @rrule(f, requires=("forward", "debug"))
+    def forward(x: Real):
+        pass
+
+    @rrule(f)
+    def narrow(x: types.Integer):
+        pass
+
+    assert lookup(f, f8).entry.payload is plain
+    assert lookup(f, i8).entry.payload is narrow
+    debug = Table(frozenset({"reverse", "debug"}))
+    for e in table.entries(f):
+        debug.add(e)
+    assert debug.lookup(f, (f8,)).entry.payload is checked
+    assert debug.lookup(f, (f8,)).reason.endswith("requires debug, which there is")
+    assert debug.lookup(f, (i8,)).entry.payload is narrow  # patterns come first
+    assert ["forward mode" in p.text for p in check_table() if p.entries[0].function is f] == [True]
+    with pytest.raises(AmbiguousRuleError, match="has an entry already"):
+        rrule(f, requires="debug")(checked)
+    with pytest.raises(AmbiguousRuleError, match="neither is more specific"):
+        rrule(f, requires="reverse")(checked)
+    with pytest.raises(RuleError, match="some of debug, forward, reverse"):
+        rrule(f, requires="speed")
+
+
+# Packages
+
+FIRST = """
+import numbarules as nr
+from shared_by_two import f
+
+@nr.rrule(f)
+def first_rule(x: nr.AbstractMatrix, y):
+    return 0.0, lambda ybar: (None, None)
+"""
+SECOND = FIRST.replace("first_rule(x: nr.AbstractMatrix, y)", "second_rule(x, y: nr.AbstractMatrix)")
+
+
+@pytest.mark.parametrize("order", [("first_package", "second_package"), ("second_package", "first_package")])
+def test_two_packages_that_tie_can_be_imported_in_either_order(order, tmp_path, monkeypatch):
+    sources = {"shared_by_two": "def f(x, y):\n    pass\n", "first_package": FIRST, "second_package": SECOND}
+    for name, source in sources.items():
+        (tmp_path / f"{name}.py").write_text(source)
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in order:
+        importlib.import_module(name)
+    shared = sys.modules["shared_by_two"].f
+    assert lookup(shared, matrix, f8).entry.origin.package == "first_package"
+    assert lookup(shared, f8, matrix).entry.origin.package == "second_package"
+    (problem,) = [p for p in check_table() if p.kind == "ambiguous"]
+    with pytest.raises(AmbiguousRuleError) as caught:
+        lookup(shared, matrix, matrix)
+    for text in (problem.text, str(caught.value)):
+        assert "first_rule" in text
+        assert "second_rule" in text
+        assert "f(AbstractMatrix, AbstractMatrix)" in text
+    opt_out(shared, AbstractMatrix, AbstractMatrix)  # a third package settles it
+    assert lookup(shared, matrix, matrix).entry.kind == "opt_out"
+    for name in sources:
+        monkeypatch.delitem(sys.modules, name)
