@@ -178,5 +178,3 @@ def _by_argument(function: Function) -> list[tuple[int, int]]:
         out.append((start, start + n))
         start += n
     return out
-
-

@@ -162,8 +162,6 @@ def relocated(function: Function, loc: Loc | None) -> Function:
     return replace(function, region=move(function.region))
 
 
-
-
 def _beyond_python(stmt: Stmt) -> bool:
     """True for what no derivative passes through: a call of compiled code from outside, or a value that is not modelled."""
     match stmt.op:

@@ -34,10 +34,9 @@ def _reset_changed(entry: Entry | None) -> None:
     if entry is None:
         renew("answers")
     with compiler_lock:
-        asked = live_questions()
-        concerned = asked if entry is None else _concerned(entry, asked)
+        concerned = live_questions() if entry is None else _concerned(entry)
         touched = [r for q in concerned if _changed(q) or (entry is None and _asks_types(q.entry)) for r in q.records]
-        touched += [r for r in live_records() if r.anything]
+        touched += live_records(unknown=True)
         texts = _reset(touched)
     for text in texts:
         warnings.warn(text, NumbarulesWarning, stacklevel=2)
@@ -51,15 +50,14 @@ def _changed(q: Question) -> bool:
         return True
 
 
-def _concerned(entry: Entry, asked: list[Question]) -> list[Question]:
+def _concerned(entry: Entry) -> list[Question]:
     """The questions that the entry answers or has answered, or would but for a stronger one."""
-    serves: dict[Any, bool] = {}
+    fits: dict[tuple[int, ...], bool] = {}
     out = []
-    for q in asked:
-        name = (id(q.key[0]), q.key[1]) if isinstance(q.key, tuple) else id(q.key)
-        if name not in serves:
-            serves[name] = table.serves(entry, q.key)
-        if serves[name] and entry.matches(q.types):
+    for q in live_questions(None if entry.any_function else table.served(entry)):
+        if q.codes not in fits:
+            fits[q.codes] = entry.matches(q.types)
+        if fits[q.codes] and table.serves(entry, q.key):
             out.append(q)
     return out
 

@@ -102,8 +102,6 @@ _call.__annotations__.clear()  # Numba compares them with those of what is retur
 overload_method(PullbackType, "__call__")(_call)
 
 
-
-
 def _lower_call(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     """The call of a pullback: Numba types a call of a value by its `__call__`, and looks for the code under the value's type."""
     return context.compile_internal(builder, internal(_call(*sig.args)), sig, args)

@@ -56,15 +56,31 @@ class Lookup:
 
 
 class Question:
-    """A question that records have the same answer to. It lives as long as one of them."""
+    """A question that records have the same answer to. It lives as long as one of them. `codes` are the types as small numbers."""
 
-    __slots__ = ("__weakref__", "entry", "key", "records", "types")
+    __slots__ = ("__weakref__", "codes", "entry", "group", "key", "records", "types")
 
-    def __init__(self, key: Any, types: tuple[Any, ...], entry: Entry | None) -> None:
+    def __init__(self, key: Any, types: tuple[Any, ...], entry: Entry | None, group: _Group) -> None:
         self.key = key
         self.types = types
+        self.codes = tuple(t._code for t in types)
         self.entry = entry
         self.records: weakref.WeakSet[Record] = weakref.WeakSet()
+        self.group = group
+        group.questions.add(self)
+
+
+class _Group:
+    """The questions about one function, or about all methods of one name."""
+
+    __slots__ = ("__weakref__", "questions")
+
+    def __init__(self) -> None:
+        self.questions: weakref.WeakSet[Question] = weakref.WeakSet()
+
+
+def _name(key: Any) -> Any:
+    return key[1] if isinstance(key, tuple) else id(key)
 
 
 class Record:
@@ -88,6 +104,8 @@ class Record:
         self._questions: dict[Any, Question] = {}
         with _guard:
             _live.add(self)
+            if anything:
+                _unknown.add(self)
 
     @property
     def lookups(self) -> tuple[Lookup, ...]:
@@ -111,7 +129,8 @@ class Record:
         with _guard:
             shared = _questions.get(key)
             if shared is None:
-                shared = _questions[key] = Question(lookup.key, lookup.types, lookup.found.entry)
+                group = _groups.setdefault(_name(lookup.key), _Group())
+                shared = _questions[key] = Question(lookup.key, lookup.types, lookup.found.entry, group)
             shared.records.add(self)
         self._questions[key] = shared
 
@@ -137,16 +156,23 @@ _live: weakref.WeakSet[Record] = weakref.WeakSet()
 _questions: weakref.WeakValueDictionary[Any, Question] = weakref.WeakValueDictionary()
 
 
-def live_records() -> list[Record]:
-    """The records of things that exist."""
-    with _guard:
-        return list(_live)
+_groups: weakref.WeakValueDictionary[Any, _Group] = weakref.WeakValueDictionary()
+_unknown: weakref.WeakSet[Record] = weakref.WeakSet()
 
 
-def live_questions() -> list[Question]:
-    """The questions of the records of things that exist."""
+def live_records(unknown: bool = False) -> list[Record]:
+    """The records of things that exist; with `unknown` those whose look-ups are not known."""
     with _guard:
-        return list(_questions.values())
+        return list(_unknown if unknown else _live)
+
+
+def live_questions(keys: Iterable[Any] | None = None) -> list[Question]:
+    """The questions of the records of things that exist: all, or those about some functions, a method standing for all of its name."""
+    with _guard:
+        if keys is None:
+            return list(_questions.values())
+        groups = [_groups.get(name) for name in {_name(k) for k in keys}]
+        return [q for group in groups if group is not None for q in group.questions]
 
 
 def reached(start: Iterable[Record], following: Callable[[Record], Iterable[Record]]) -> list[Record]:

@@ -264,6 +264,14 @@ class Table:
         """True where the entry is one that calls of a function may get; `key` is the function's `function_key`."""
         return entry.any_function or any(_identity(k) == _identity(entry.function) for k in self._chain(key))
 
+    def served(self, entry: Entry) -> list[Any]:
+        """The entry's function and what is an alias of it, directly or not; a method stands for that of all derived classes."""
+        keys = [entry.function]
+        with self._lock:
+            for k in keys:  # grows while it is walked
+                keys.extend(u for u in self._aliased.get(_identity(k), [])[1:] if all(_identity(u) != _identity(x) for x in keys))
+        return keys
+
     # Change
 
     def add(self, entry: Entry, replace: bool = False) -> Entry:
