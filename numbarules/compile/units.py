@@ -110,13 +110,16 @@ class Unit:
         return self._dispatcher(1, 1 + len(self.cotangents))
 
     def _dispatcher(self, half: int, n: int) -> Any:
+        itself = weakref.ref(self)  # the stub is held by compiled code, which Numba holds until the dispatcher goes
+
         def generate(func_id: Any, args: tuple[Any, ...]) -> Generated:
-            return emit(self.halves[half], func_id)
+            return emit(itself().halves[half], func_id)  # type: ignore[union-attr]
 
         parameters = [inspect.Parameter(f"a{i}", inspect.Parameter.POSITIONAL_OR_KEYWORD) for i in range(n)]
         name = f"{self.name}_{('forward', 'reverse')[half]}"
         options = dict(self.callee.options)
         dispatcher = stub_dispatcher(name, parameters, generate, options, self.callee.dispatcher.py_func.__module__)
+        dispatcher.unit = self
         watch(dispatcher, self.record)
         return dispatcher
 

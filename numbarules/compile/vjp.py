@@ -94,11 +94,14 @@ class Halves:
         return self.reverse
 
     def _dispatcher(self, half: int, parameters: list[inspect.Parameter]) -> Any:
+        itself = weakref.ref(self)  # the stub is held by compiled code, which Numba holds until the dispatcher goes
+
         def generate(func_id: Any, args: tuple[Any, ...]) -> Generated:
-            return emit(self._ir[half], func_id)
+            return emit(itself()._ir[half], func_id)  # type: ignore[union-attr]
 
         name = f"{self.name}_{('vjp', 'pullback')[half]}"
         dispatcher = stub_dispatcher(name, parameters, generate, self.options, self.function.__module__)
+        dispatcher.halves = self
         watch(dispatcher, self.record)
         return dispatcher
 
