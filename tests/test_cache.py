@@ -137,6 +137,66 @@ def test_a_changed_rule_compiles_again(project: Path) -> None:
     assert run(project, call) == [plain[0], "1"]
 
 
+def test_a_rule_that_changes_after_a_gradient_was_loaded(project: Path) -> None:
+    write(project / "later.py", """
+        import numbarules as nr
+        from numba import njit, types
+        @njit
+        def g(x):
+            return x * x
+        @nr.njit_grad(cache=True)
+        def f(x):
+            return g(x)
+        def rule(x):
+            return x * x, lambda ybar: 7.0 * ybar
+    """)
+    counts = "hits, misses = f.grad.stats.cache_hits.total(), f.grad.stats.cache_misses.total()"
+    code = f"""
+from later import *
+print(f.grad(1.0))
+with nr.rule_scope():
+    nr.rrule(g)(rule)
+    print(f.grad(1.0))
+print(f.grad(1.0))
+class Mine(nr.rules.patterns.Category): pass
+nr.rules.register_category(Mine, types.float64)
+print(f.grad(1.0))
+{counts}
+print(hits, misses)
+"""
+    assert run(project, code) == ["2.0", "7.0", "2.0", "2.0", "1 3"], "back from the rule, the first code is there"
+    assert run(project, code) == ["2.0", "7.0", "2.0", "2.0", "4 0"]
+
+
+def test_a_cached_caller_is_named_and_right(project: Path) -> None:
+    write(project / "calls.py", """
+        import numbarules as nr
+        from numba import njit
+        @njit
+        def g(x):
+            return x * x
+        @nr.njit_grad
+        def f(x):
+            return g(x)
+        @njit(cache=True)
+        def caller(x):
+            return f.grad(x)
+        def rule(x):
+            return x * x, lambda ybar: 7.0 * ybar
+    """)
+    code = """
+import warnings
+from calls import *
+print(caller(1.0))
+with nr.rule_scope(), warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    nr.rrule(g)(rule)
+    print(caller(1.0), [w.category.__name__ for w in caught], "`caller`" in str(caught[0].message))
+print(caller(1.0))
+"""
+    assert run(project, code) == ["2.0", "7.0 ['NumbarulesWarning'] True", "2.0"]
+
+
 def test_closures_have_entries_of_their_own(project: Path) -> None:
     write(project / "closures.py", """
         import numbarules as nr

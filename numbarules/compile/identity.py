@@ -19,7 +19,7 @@ import numba
 import numpy as np
 
 from .._numba import Dispatcher, types
-from ..rules.patterns import show
+from ..rules.patterns import Category, show
 from ..rules.table import Entry, ScalarRule, show_key, table
 
 __all__ = ["Unidentifiable", "digest", "engine_digest", "rules_digest"]
@@ -52,9 +52,17 @@ def engine_digest() -> str:
 
 
 def rules_digest() -> str:
-    """The digest of the rules that are not of this package; those that are belong to `engine_digest`."""
+    """The digest of the rules that are not of this package (those that are belong to `engine_digest`), of aliases and of categories."""
     entries = [e for e in table.entries() if e.origin.package != "numbarules"]
-    return digest(*sorted(map(_entry_digest, entries)))
+    aliases = sorted(f"{show_key(new)} = {show_key(old)}" for new, old in table.aliases())
+    members = sorted(f"{c.__name__}: {', '.join(sorted(map(show, c._members)))}" for c in _categories(Category))
+    return digest(*sorted(map(_entry_digest, entries)), aliases, members)
+
+
+def _categories(base: type[Category]) -> Iterator[type[Category]]:
+    for c in base.__subclasses__():
+        yield c
+        yield from _categories(c)
 
 
 def _entry_digest(entry: Entry) -> str:

@@ -256,6 +256,11 @@ class Table:
         with self._lock:
             return tuple(self._aliased.get(_identity(function_key(function)), [])[1:])
 
+    def aliases(self) -> tuple[tuple[Any, Any], ...]:
+        """All pairs (new, old) of functions of which one is an alias of the other."""
+        with self._lock:
+            return tuple((targets[0], old) for targets in self._aliases.values() for old in targets[1:])
+
     def touches(self, entry: Entry, function: Any, argument_types: Sequence[types.Type]) -> bool:
         """True where adding or removing the entry may change the answer of that look-up."""
         return entry.matches(argument_types) and self.serves(entry, function_key(function))
