@@ -5,11 +5,12 @@ Scalars are judged one by one, memory by alias class.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from ..ir.nodes import AddTo, Apply, Const, For, If, Load, Operand, Raise, Region, Rule, Stmt, Store, Var, While
+from ..ir.nodes import AddTo, Apply, Const, For, If, Load, Operand, Raise, Region, Rule, Stmt, Store, Var, While, walk
 from ..ir.types import Array, Opaque, Tuple, Type, is_float
 from .alias import Aliases, holds_memory
 from .effects import effects
@@ -38,6 +39,7 @@ _CONTAINER = frozenset(
 )
 
 
+@functools.lru_cache(512)
 def _of_integers(name: str) -> bool:
     """True for a type whose name says that it is made of integers, booleans and strings; a word that is not known may be anything."""
     words = _WORD.findall(re.sub(r"<iv=.*?>", "", name))
@@ -65,73 +67,59 @@ def activity_of(
     region: Region, aliases: Aliases, inputs: Iterable[Var], outputs: Iterable[Operand], differentiable: Callable[[Stmt], bool]
 ) -> Activity:
     """The activity of a function: `inputs` vary, `outputs` are useful; calls that are not `differentiable` cut the flow."""
-    varied = _Flow(aliases, differentiable)
-    for x in inputs:
-        varied.mark(x)
-    while varied.changed:
-        varied.changed = False
-        varied.forward(region)
-    useful = _Flow(aliases, differentiable)
-    for y in outputs:
-        useful.mark(y)
-    while useful.changed:
-        useful.changed = False
-        useful.backward(region)
-    return Activity(frozenset(varied.values & useful.values), frozenset(varied.classes & useful.classes), aliases)
+    flow = _Flow(aliases, differentiable)
+    for stmt in walk(region):
+        flow.statement(stmt)
+    active = flow.reached(inputs, flow.forward) & flow.reached(outputs, flow.backward)
+    classes = frozenset(v for v in active if holds_memory(v.type))
+    return Activity(active - classes, classes, aliases)
 
 
 class _Flow:
+    """What a derivative is handed on to, and by whom: a graph of scalars and alias classes."""
+
     def __init__(self, aliases: Aliases, differentiable: Callable[[Stmt], bool]) -> None:
         self.aliases = aliases
         self.differentiable = differentiable
-        self.values: set[Var] = set()
-        self.classes: set[Var] = set()
-        self.changed = True
+        self.forward: dict[Var, list[Var]] = {}
+        self.backward: dict[Var, list[Var]] = {}
 
-    def mark(self, v: Operand) -> None:
-        if isinstance(v, Const) or not carries_derivative(v.type):
-            return
-        if holds_memory(v.type):
-            cls = self.aliases.of(v)
-            if cls is not None and cls not in self.classes:
-                self.classes.add(cls)
-                self.changed = True
-        elif v not in self.values:
-            self.values.add(v)
-            self.changed = True
-
-    def has(self, v: Operand) -> bool:
+    def place(self, v: Operand) -> Var | None:
+        """What stands for a value in the graph."""
         if isinstance(v, Const):
-            return False
-        if holds_memory(v.type):
-            return self.aliases.of(v) in self.classes
-        return v in self.values
+            return None
+        return self.aliases.of(v) if holds_memory(v.type) else v
 
-    def pass_on(self, sources: Iterable[Operand], targets: Iterable[Operand]) -> None:
-        if any(self.has(s) for s in sources):
-            for t in targets:
-                self.mark(t)
+    def reached(self, start: Iterable[Operand], graph: dict[Var, list[Var]]) -> frozenset[Var]:
+        """Everything on a path from `start`."""
+        todo = [place for v in start if carries_derivative(v.type) and (place := self.place(v)) is not None]
+        found = set(todo)
+        while todo:
+            for place in graph.get(todo.pop(), ()):
+                if place not in found:
+                    found.add(place)
+                    todo.append(place)
+        return frozenset(found)
 
-    # ------------------------------------------------------------------------------------------ both directions
+    def hand_on(self, sources: Iterable[Operand], targets: Iterable[Operand]) -> None:
+        """Enters that the targets get a derivative from each of the sources; only those whose type can carry one have it."""
+        ends = [(place, carries_derivative(v.type)) for v in targets if (place := self.place(v)) is not None]
+        for v in sources:
+            place = self.place(v)
+            if place is None:
+                continue
+            carries = carries_derivative(v.type)
+            for end, receives in ends:
+                if receives:
+                    self.forward.setdefault(place, []).append(end)
+                if carries:
+                    self.backward.setdefault(end, []).append(place)
 
-    def forward(self, region: Region) -> None:
-        for stmt in region.body:
-            self.step(stmt, self.forward, flip=False)
-
-    def backward(self, region: Region) -> None:
-        for stmt in reversed(region.body):
-            self.step(stmt, self.backward, flip=True)
-
-    def step(self, stmt: Stmt, inner: Callable[[Region], None], flip: bool) -> None:
+    def statement(self, stmt: Stmt) -> None:
         for source, target in _edges(stmt):
-            self.pass_on([target] if flip else [source], [source] if flip else [target])
-        for region in stmt.regions:
-            inner(region)
-        for source, target in _edges(stmt):
-            self.pass_on([target] if flip else [source], [source] if flip else [target])
+            self.hand_on([source], [target])
         if (not stmt.regions or isinstance(stmt.op, Rule)) and not isinstance(stmt.op, Raise):
-            ins, outs = self.flow(stmt)
-            self.pass_on(outs if flip else ins, ins if flip else outs)
+            self.hand_on(*self.flow(stmt))
 
     def flow(self, stmt: Stmt) -> tuple[list[Operand], list[Operand]]:
         """What goes into a plain statement and what comes out."""

@@ -21,6 +21,10 @@ def holds_memory(t: Type) -> bool:
     return not isinstance(t, Scalar | NoneType | Pointer)
 
 
+def _is_number(v: Operand) -> bool:
+    return isinstance(v.type, Scalar | NoneType)
+
+
 @dataclass(frozen=True, slots=True)
 class Write:
     """A statement that writes into a class: its place in program order and the loops around it."""
@@ -140,6 +144,8 @@ class _Walk:
                 self.plain(stmt, loops)
 
     def plain(self, stmt: Stmt, loops: tuple[Stmt, ...]) -> None:
+        if all(map(_is_number, stmt.args)) and all(map(_is_number, stmt.results)):
+            return
         out, e = self.out, effects(stmt)
         if isinstance(stmt.op, Put | Get) and stmt.op.memory is not None:
             self.same_memory(stmt.op.memory, stmt.args[2] if isinstance(stmt.op, Put) else stmt.result)

@@ -84,6 +84,18 @@ WRITES = Effects(writes=(0,))
 RAISES = Effects(may_raise=True)
 ALIASES = Effects(aliases=True)
 ANYTHING = Effects(reads=True, opaque=True, may_raise=True, aliases=True)
+IN_PLACE = Effects(reads=True, writes=(0,), may_raise=True, aliases=True)  # `a += b` is `a`
+
+# operations that always have the same effects; a rule changes none of its arguments, and its value is new
+_FIXED: dict[type, Effects] = {
+    **dict.fromkeys((Alloc, Shape, OpenRecord, Offset), PURE),
+    **dict.fromkeys((Load, ShadowLike, PrivateCopy, Snapshot, Slab, Extend, Get), READS),
+    **dict.fromkeys((Store, AddTo, Put, Retain, CloseRecord), WRITES),
+    **dict.fromkeys((Cast, MakeTuple, Item), ALIASES),
+    Raise: RAISES,
+    Rule: Effects(reads=True, may_raise=True),
+    Invoke: ANYTHING,
+}
 
 _DIVISIONS = {operator.truediv, operator.floordiv, operator.mod, np.floor_divide, divmod}
 _INPLACE = {getattr(operator, "i" + n) for n in "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split()}
@@ -102,43 +114,22 @@ _PURE_METHODS = set(
 
 def effects(stmt: Stmt) -> Effects:
     """The effects of one statement, inner regions included."""
+    known = _FIXED.get(type(stmt.op))
+    if known is not None:
+        return known
     match stmt.op:
-        case Apply(Named(obj)):
-            return _call(stmt, obj)
-        case Load():
-            return READS
-        case Store() | AddTo():
-            return WRITES
-        case View(kind="reshape"):
-            return Effects(aliases=True, may_raise=True)
-        case View():
-            return ALIASES
-        case Cast() | Alloc() | Shape():
-            return ALIASES if isinstance(stmt.op, Cast) else PURE
-        case MakeTuple() | Item():
-            return ALIASES
-        case ShadowLike() | PrivateCopy() | Snapshot() | Slab() | Extend() | Get():
-            return READS
-        case Put():
-            return WRITES
-        case OpenRecord() | Offset():
-            return PURE
+        case Apply(Named() as callee):
+            return _scalar_call(callee) if _scalars(stmt) else _call(stmt, callee.obj)
+        case View(kind=kind):
+            return Effects(aliases=True, may_raise=kind == "reshape")
         case Call(writes=writes):
             return Effects(reads=True, writes=writes, may_raise=True, aliases=True)
-        case Invoke():
-            return ANYTHING
-        case Retain() | CloseRecord():
-            return WRITES
-        case Raise():
-            return RAISES
         case Raw(payload) if type(payload).__name__ == "Print":
             return Effects(reads=True, may_raise=True)
         case Raw():
             return ANYTHING
         case If() | For() | While():
             return region_effects(stmt.regions)
-        case Rule():  # a rule changes none of its arguments, and its value is new
-            return Effects(reads=True, may_raise=True)
         case Apply(Attribute(name)):
             return Effects(aliases=name in _VIEWS or not all(isinstance(r.type, Scalar | NoneType) for r in stmt.results))
         case Apply(Method(name)):
@@ -158,10 +149,32 @@ def region_effects(regions: tuple[Region, ...]) -> Effects:
 
 
 def _scalars(stmt: Stmt) -> bool:
-    return all(isinstance(a.type, Scalar | NoneType) for a in stmt.args)
+    for a in stmt.args:  # noqa: SIM110 - it is asked at every statement of every pass: a generator costs three times as much
+        if not isinstance(a.type, Scalar | NoneType):
+            return False
+    return True
 
 
-def _call(stmt: Stmt, obj: Any) -> Effects:
+@functools.lru_cache(512)
+def _scalar_call(callee: Named) -> Effects:
+    """The effects of a call whose arguments are scalars, which do not depend on what they are."""
+    obj: Any = callee.obj
+    if (said := _said(obj)) is not None:
+        return said
+    module = getattr(obj, "__module__", "") or ""
+    if obj in _DIVISIONS:
+        return RAISES
+    if module in ("_operator", "math", "cmath") or obj in _BUILTINS or isinstance(obj, np.ufunc):
+        return PURE
+    if isinstance(obj, type) and issubclass(obj, np.generic):
+        return PURE
+    if getattr(obj, "__numbarules_pure__", False):
+        return PURE
+    return _by_module(obj, module)
+
+
+def _said(obj: Any) -> Effects | None:
+    """The effects that a function has whatever its arguments are."""
     if isinstance(obj, GlobalArray):
         return PURE
     if obj is assign or obj is operator.setitem:
@@ -169,22 +182,23 @@ def _call(stmt: Stmt, obj: Any) -> Effects:
     own = getattr(obj, "__numbarules_effects__", None)
     if own is not None:
         return own  # type: ignore[no-any-return]
-    if not _hashable(obj) or any(isinstance(a.type, Tuple) and a.type.struct for a in stmt.args):
+    if not _hashable(obj):
+        return ANYTHING
+    return IN_PLACE if obj in _INPLACE else None
+
+
+def _call(stmt: Stmt, obj: Any) -> Effects:
+    said = _said(obj)
+    if any(isinstance(a.type, Tuple) and a.type.struct for a in stmt.args) and (said is None or said is IN_PLACE):
         return ANYTHING  # whoever made the struct says what an operator does
-    if obj in _INPLACE:
-        return Effects(reads=True, writes=(0,), may_raise=True, aliases=True)
-    module = getattr(obj, "__module__", "") or ""
-    if _scalars(stmt):
-        if obj in _DIVISIONS:
-            return RAISES
-        if module in ("_operator", "math", "cmath") or obj in _BUILTINS or isinstance(obj, np.ufunc):
-            return PURE
-        if isinstance(obj, type) and issubclass(obj, np.generic):
-            return PURE
-        if getattr(obj, "__numbarules_pure__", False):
-            return PURE
-    elif written := _outputs(stmt, obj):
+    if said is not None:
+        return said
+    if written := _outputs(stmt, obj):
         return Effects(reads=True, writes=written, may_raise=True, aliases=True)
+    return _by_module(obj, getattr(obj, "__module__", "") or "")
+
+
+def _by_module(obj: Any, module: str) -> Effects:
     if module == "_operator" or obj in _BUILTINS or isinstance(obj, np.ufunc):
         return Effects(reads=True, may_raise=True, aliases=obj is operator.getitem)
     if module.startswith("numpy") and not module.startswith("numpy.random") and "random" not in module:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import operator
 from collections.abc import Iterable
@@ -46,8 +47,13 @@ class KeyedCall:
 def argument_type(operand: Operand) -> Any:
     """The Numba type of an operand, a literal one where its value is known."""
     if isinstance(operand, Const) and type(operand.value) in (bool, int, str) and not is_float(operand.type):
-        return types.literal(operand.value)
+        return _literal(operand.value)
     return numba_type(operand.type)
+
+
+@functools.lru_cache(512, typed=True)
+def _literal(value: bool | int | str) -> Any:
+    return types.literal(value)
 
 
 class TableRules:
@@ -60,6 +66,7 @@ class TableRules:
         self.name = name
         self.observer = observer
         self._found: dict[Any, Found] = {}
+        self._asked: dict[Stmt, Found | None] = {}
 
     def entry(self, stmt: Stmt) -> Entry | None:
         """The entry that answers for a call of a function or method, or for an attribute."""
@@ -68,6 +75,11 @@ class TableRules:
 
     def found(self, stmt: Stmt) -> Found | None:
         """What the table says of a call; None for what is no question to it."""
+        if stmt not in self._asked:
+            self._asked[stmt] = self._ask(stmt)
+        return self._asked[stmt]
+
+    def _ask(self, stmt: Stmt) -> Found | None:
         call = self.call(stmt)
         if call is None or stmt.op.method:  # type: ignore[union-attr]
             return None

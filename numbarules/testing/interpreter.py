@@ -121,7 +121,7 @@ def run_dual(
 
 
 _NEVER = object()
-_MACHINE_TYPES: dict[str, type] = {"bool": bool, "int64": int, "float32": float, "float64": float}
+_MACHINE_TYPES: dict[str, type] = {"bool": bool, "int64": int, "float64": float}
 
 
 class Interpreter:
@@ -135,7 +135,8 @@ class Interpreter:
         self.resolve = resolve
         self.dual = dual
         self.fuel = fuel
-        self.env: dict[Var, Any] = {}
+        self.env: dict[Operand, Any] = {}  # variables, and constants as machine numbers
+        self.machine = _MACHINE_TYPES | ({"float32": float} if wide else {"float32": np.float32})
 
     def call(self, function: Function, args: Sequence[Any]) -> tuple[Any, ...]:
         region = function.region
@@ -155,6 +156,8 @@ class Interpreter:
 
     def scalar(self, value: Any, t: Type) -> Any:
         """`value` as a machine number of the type `t`."""
+        if type(t) is Scalar and type(value) is self.machine.get(t.kind, _NEVER) and t.kind != "int64":
+            return value
         if isinstance(value, Dual):
             if not isinstance(t, Scalar):
                 return value
@@ -175,22 +178,26 @@ class Interpreter:
         return np.dtype(t.kind).type(value)
 
     def get(self, x: Operand) -> Any:
-        if isinstance(x, Const):
-            return x.value if x.value is UNDEFINED or x.value is None else self.scalar(x.value, x.type)
         value = self.env.get(x, _NEVER)
-        if value is _NEVER:
-            raise IllFormed(f"{x} is used where it has no value")
-        return value
+        if value is not _NEVER:
+            return value
+        if isinstance(x, Const):
+            value = x.value if x.value is UNDEFINED or x.value is None else self.scalar(x.value, x.type)
+            self.env[x] = value
+            return value
+        raise IllFormed(f"{x} is used where it has no value")
 
     def defined(self, x: Operand) -> Any:
-        value = self.get(x)
+        value = self.env.get(x, _NEVER)
+        if value is _NEVER:
+            value = self.get(x)
         if value is UNDEFINED:
             raise IllFormed(f"{x} is used and was never defined")
         return value
 
     def define(self, v: Var, value: Any) -> None:
-        if value is not UNDEFINED:
-            self.check(v, value.value if isinstance(value, Dual) else value)
+        if type(value) is not self.machine.get(getattr(v.type, "kind", ""), _NEVER) and value is not UNDEFINED:
+            self.check(v, value.value if type(value) is Dual else value)
         self.env[v] = value
 
     def check(self, v: Var, value: Any) -> None:
@@ -202,7 +209,7 @@ class Interpreter:
                 if (layout == "C" and not value.flags.c_contiguous) or (layout == "F" and not value.flags.f_contiguous):
                     raise IllFormed(f"{v} holds an array with strides {value.strides}")
             case Scalar(kind):
-                wanted = np.float32 if kind == "float32" and not self.wide else _MACHINE_TYPES.get(kind)
+                wanted = self.machine.get(kind)
                 if wanted is not None and type(value) is not wanted:
                     raise IllFormed(f"{v} holds {value!r}, a {type(value).__name__}")
 
@@ -225,7 +232,7 @@ class Interpreter:
         results = method(self, stmt)
         if len(results) != len(stmt.results):
             raise IllFormed(f"{len(results)} values for {stmt}")
-        for r, value in zip(stmt.results, results, strict=True):
+        for r, value in zip(stmt.results, results):  # noqa: B905 - their number was just compared
             self.define(r, value)
 
     def branch(self, stmt: Stmt) -> list[Any]:
@@ -265,6 +272,9 @@ class Interpreter:
     def apply(self, stmt: Stmt) -> list[Any]:
         assert isinstance(stmt.op, Apply)
         values = [self.defined(a) for a in stmt.args]
+        if not self.dual and type(stmt.op.callee) is Named and stmt.op.callee.obj in _ON_NUMBERS:
+            if stmt.results and type(stmt.results[0].type) is Scalar:
+                return [self.scalar(stmt.op.callee.obj(*values), stmt.results[0].type)]  # type: ignore[operator]
         if any(isinstance(v, Memory | Record) for v in values):
             raise IllFormed(f"a call with a part of the record: {stmt}")
         match stmt.op.callee:
@@ -325,11 +335,15 @@ class Interpreter:
     def element(self, stmt: Stmt, indices: Iterable[Operand]) -> tuple[Any, tuple[int, ...]]:
         array = self.defined(stmt.args[0])
         plain = array.value if isinstance(array, Dual) else array
-        index = tuple(self.defined(i) for i in indices)
-        if not all(type(i) is int for i in index) or len(index) != plain.ndim:
+        index = tuple([self.defined(i) for i in indices])
+        if len(index) != plain.ndim:
             raise IllFormed(f"index {index} of {stmt}")
-        if not stmt.op.wrap and not all(0 <= i < n for i, n in zip(index, plain.shape, strict=True)):  # type: ignore[union-attr]
-            raise IllFormed(f"index {index} is out of bounds {plain.shape}: {stmt}")
+        wrap = stmt.op.wrap  # type: ignore[union-attr]
+        for i, n in zip(index, plain.shape):  # noqa: B905 - their number was just compared
+            if type(i) is not int:
+                raise IllFormed(f"index {index} of {stmt}")
+            if not wrap and not 0 <= i < n:
+                raise IllFormed(f"index {index} is out of bounds {plain.shape}: {stmt}")
         return array, index
 
     def load(self, stmt: Stmt) -> list[Any]:
@@ -344,7 +358,7 @@ class Interpreter:
         adds = isinstance(stmt.op, AddTo)
         plain, dv = (value.value, value.tangent) if isinstance(value, Dual) else (value, 0.0)
         target = array.value if isinstance(array, Dual) else array
-        if target.dtype.type is not np.asarray(plain).dtype.type:
+        if self.machine.get(target.dtype.name) is not type(plain) and target.dtype.type is not np.asarray(plain).dtype.type:
             raise IllFormed(f"a {type(plain).__name__} is stored into {target.dtype}: {stmt}")
         target[index] = target[index] + plain if adds else plain
         if isinstance(array, Dual):
@@ -470,6 +484,10 @@ _METHODS: dict[type, Callable[[Interpreter, Stmt], list[Any]]] = {
     Put: Interpreter.put,
     Get: Interpreter.read_back,
 }
+
+# What is called as it is where its result is a number: comparisons, arithmetic, functions of `math`.
+_ON_NUMBERS = {getattr(operator, n) for n in "lt le gt ge eq ne add sub mul truediv floordiv mod neg pow".split()}
+_ON_NUMBERS |= {math.sin, math.cos, math.tanh, math.atan, math.exp, math.log, math.sqrt, math.floor, builtins.abs}
 
 _INPLACE: dict[Any, Callable[..., Any]] = {getattr(operator, "i" + n): getattr(operator, n) for n in "add sub mul truediv".split()}
 

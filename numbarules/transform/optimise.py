@@ -46,10 +46,10 @@ __all__ = ["optimise"]
 
 def optimise(region: Region, names: Names, hoist_loads: bool = True, groups: Iterable[tuple[Var, Var]] = ()) -> Region:
     """`region` with common subexpressions shared, `a[i] = a[i] + v` as one addition, and invariant work out of loops."""
-    groups = tuple(groups)
-    region = _Share(aliases_of(region, groups)).region(region, {}, {})
-    region = _Additions(aliases_of(region, groups)).region(region)
-    return _Hoist(aliases_of(region, groups), names, hoist_loads).region(region)
+    aliases = aliases_of(region, groups)
+    region = _Share(aliases).region(region, {}, {})
+    region = _Additions(aliases).region(region)
+    return _Hoist(aliases, names, hoist_loads).region(region)
 
 
 # ---------------------------------------------------------------------------------------------- common subexpressions
@@ -103,6 +103,8 @@ class _Share:
         return ("load", self.aliases.of(args[0]), op, *map(_identity, args))
 
     def kill(self, known: dict[Any, Var], written: Any) -> None:
+        if not written:
+            return
         for k in [k for k in known if _killed(k, written)]:
             del known[k]
 

@@ -37,7 +37,9 @@ def simplify(function: Function, names: Names) -> Function:
     """The function with constants folded, invariant and affine loop values computed from the counter, and dead code gone."""
     region = checked(function, "what came before simplification").region
     for _ in range(3):
-        region = eliminate_dead(propagate(region, names))
+        before, region = region, eliminate_dead(propagate(region, names))
+        if region is before:
+            break
     return checked(Function(function.name, function.args, region, function.result, function.loc, function.flags), "simplification")
 
 
@@ -45,7 +47,10 @@ def simplify(function: Function, names: Names) -> Function:
 
 
 def propagate(region: Region, names: Names) -> Region:
-    """Folds integer and boolean constants, takes known branches, and replaces loop values that a formula gives."""
+    """Folds integer and boolean constants, takes known branches, and replaces loop values that a formula gives.
+
+    Where nothing changes it is the region itself that is returned.
+    """
     return _Propagate(names).region(region, {})
 
 
@@ -61,12 +66,12 @@ class _Propagate:
         b = Builder(self.names)
         ends = self.body(region.body, env, b)
         yields = tuple(_get(env, y) for y in region.yields) if region.yields is not None and ends else None
-        return b.region(region.params, yields)
+        return _updated(region, region.params, tuple(b.body), yields)
 
     def body(self, stmts: Iterable[Stmt], env: dict[Var, Operand], b: Builder) -> bool:
         for stmt in stmts:
             b.loc = stmt.loc
-            args = tuple(_get(env, a) for a in stmt.args)
+            args = tuple(_get(env, a) for a in stmt.args) if any(a in env for a in stmt.args) else stmt.args
             match stmt.op:
                 case If():
                     if not self.branch(stmt, args, env, b):
@@ -80,13 +85,13 @@ class _Propagate:
                     env[stmt.result] = self.tuples[args[0]][index]
                 case MakeTuple():
                     self.tuples[stmt.result] = args
-                    b.add(Stmt(stmt.op, args, stmt.results, (), stmt.loc))
+                    b.add(_rewritten(stmt, args, stmt.results, ()))
                 case Cast() if args[0].type == stmt.result.type or (isinstance(args[0].type, Tuple) and args[0] in self.tuples):
                     env[stmt.result] = args[0]
                 case Cast() if (converted := _converted(args[0], stmt.result.type)) is not None:
                     env[stmt.result] = converted
                 case _:
-                    b.add(Stmt(stmt.op, args, stmt.results, stmt.regions, stmt.loc))
+                    b.add(_rewritten(stmt, args, stmt.results, stmt.regions))
         return True
 
     def branch(self, stmt: Stmt, args: tuple[Operand, ...], env: dict[Var, Operand], b: Builder) -> bool:
@@ -103,7 +108,7 @@ class _Propagate:
         then, orelse = (self.region(r, dict(env)) for r in stmt.regions)
         results, ya, yb = [], [], []
         if then.yields is None or orelse.yields is None:
-            b.add(Stmt(stmt.op, args, stmt.results, (then, orelse), stmt.loc))
+            b.add(_rewritten(stmt, args, stmt.results, (then, orelse)))
             return then.yields is not None or orelse.yields is not None
         for r, x, y in zip(stmt.results, then.yields, orelse.yields, strict=True):
             if same_operand(x, y):
@@ -118,8 +123,8 @@ class _Propagate:
                 results.append(r)
                 ya.append(x)
                 yb.append(y)
-        regions = (Region((), then.body, tuple(ya)), Region((), orelse.body, tuple(yb)))
-        b.add(Stmt(stmt.op, args, tuple(results), regions, stmt.loc))
+        regions = (_updated(then, (), then.body, tuple(ya)), _updated(orelse, (), orelse.body, tuple(yb)))
+        b.add(_rewritten(stmt, args, tuple(results), regions))
         return True
 
     def _outer(self, v: Var, region: Region) -> bool:
@@ -151,7 +156,7 @@ class _Propagate:
                         total = const(max(n.value, 0))  # type: ignore[call-overload]
                     env[r] = _scaled(b, init, total, step)
             region = self.region(old, inner)
-            region = Region(region.params, (*head, *region.body), region.yields)
+            region = _updated(region, region.params, (*head, *region.body), region.yields)
         else:
             region = self.region(old, inner)
         kept = [i for i, p in enumerate(params) if p not in inner]
@@ -159,9 +164,23 @@ class _Propagate:
         if yields is not None:
             carried = yields[0 if counted else 1 :]
             yields = (*yields[: 0 if counted else 1], *(carried[i] for i in kept))
-        new = Region((*region.params[:skip], *(params[i] for i in kept)), region.body, yields)
-        b.add(Stmt(stmt.op, (*args[:skip], *(inits[i] for i in kept)), tuple(stmt.results[i] for i in kept), (new,), stmt.loc))
+        new = _updated(region, (*region.params[:skip], *(params[i] for i in kept)), region.body, yields)
+        b.add(_rewritten(stmt, (*args[:skip], *(inits[i] for i in kept)), tuple(stmt.results[i] for i in kept), (new,)))
         return counted or yields is not None
+
+
+def _rewritten(stmt: Stmt, args: tuple[Operand, ...], results: tuple[Var, ...], regions: tuple[Region, ...]) -> Stmt:
+    """The statement with other parts; itself where they are its own."""
+    if args == stmt.args and results == stmt.results and regions == stmt.regions:
+        return stmt
+    return Stmt(stmt.op, args, results, regions, stmt.loc)
+
+
+def _updated(region: Region, params: tuple[Var, ...], body: tuple[Stmt, ...], yields: tuple[Operand, ...] | None) -> Region:
+    """The region with other parts; itself where they are its own."""
+    if params == region.params and body == region.body and yields == region.yields:
+        return region
+    return Region(params, body, yields)
 
 
 def _carried(region: Region, counted: bool) -> tuple[Operand | None, ...]:
@@ -238,7 +257,7 @@ def _dead(region: Region, live: set[Var]) -> tuple[Region, set[Var]]:
     body: list[Stmt] = []
     for stmt in reversed(region.body):
         wanted = [r in live for r in stmt.results]
-        if not any(wanted) and effects(stmt).removable:
+        if True not in wanted and effects(stmt).removable:
             continue
         match stmt.op:
             case If():
@@ -247,17 +266,17 @@ def _dead(region: Region, live: set[Var]) -> tuple[Region, set[Var]]:
                 stmt = _dead_loop(stmt, wanted, live)
         live.update(a for a in stmt.args if isinstance(a, Var))
         body.append(stmt)
-    return Region(region.params, tuple(reversed(body)), region.yields), live
+    return _updated(region, region.params, tuple(reversed(body)), region.yields), live
 
 
 def _dead_branch(stmt: Stmt, wanted: list[bool], live: set[Var]) -> Stmt:
     regions = []
     for region in stmt.regions:
         yields = None if region.yields is None else tuple(y for y, w in zip(region.yields, wanted, strict=True) if w)
-        inner, used = _dead(Region((), region.body, yields), {y for y in yields or () if isinstance(y, Var)})
+        inner, used = _dead(_updated(region, (), region.body, yields), {y for y in yields or () if isinstance(y, Var)})
         live |= used
         regions.append(inner)
-    return Stmt(stmt.op, stmt.args, tuple(r for r, w in zip(stmt.results, wanted, strict=True) if w), tuple(regions), stmt.loc)
+    return _rewritten(stmt, stmt.args, tuple(r for r, w in zip(stmt.results, wanted, strict=True) if w), tuple(regions))
 
 
 def _dead_loop(stmt: Stmt, wanted: list[bool], live: set[Var]) -> Stmt:
@@ -272,7 +291,8 @@ def _dead_loop(stmt: Stmt, wanted: list[bool], live: set[Var]) -> Stmt:
             carried = yields[0 if counted else 1 :]
             yields = (*yields[: 0 if counted else 1], *(y for y, w in zip(carried, keep, strict=True) if w))
         kept = tuple(p for p, w in zip(params, keep, strict=True) if w)
-        inner, used = _dead(Region((*region.params[:skip], *kept), region.body, yields), {y for y in yields or () if isinstance(y, Var)})
+        start = _updated(region, (*region.params[:skip], *kept), region.body, yields)
+        inner, used = _dead(start, {y for y in yields or () if isinstance(y, Var)})
         more = [w or p in used for p, w in zip(params, keep, strict=True)]
         if more == keep:
             break
@@ -280,4 +300,4 @@ def _dead_loop(stmt: Stmt, wanted: list[bool], live: set[Var]) -> Stmt:
     live |= used
     args = (*stmt.args[:skip], *(a for a, w in zip(stmt.args[skip:], keep, strict=True) if w))
     results = tuple(r for r, w in zip(stmt.results, keep, strict=True) if w)
-    return Stmt(stmt.op, args, results, (inner,), stmt.loc)
+    return _rewritten(stmt, args, results, (inner,))
