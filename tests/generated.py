@@ -9,7 +9,7 @@ from unittest import mock
 from numbarules.compile import body, gradient
 from numbarules.ir.nodes import Function
 from numbarules.ir.verify import verify
-from numbarules.testing.programs import Gradient
+from numbarules.testing.checks import Gradient
 
 __all__ = ["MODES", "simplified", "without_simplification"]
 

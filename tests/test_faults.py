@@ -14,8 +14,9 @@ from numbarules.ir.nodes import Apply, For, Function, Load, Named, Store, const
 from numbarules.ir.rewrite import Builder, Names
 from numbarules.ir.types import FLOAT64, INT64, Array
 from numbarules.ir.verify import IllFormedError
+from numbarules.testing.checks import Mismatch, check_program
 from numbarules.testing.interpreter import IllFormed
-from numbarules.testing.programs import Mismatch, Program, check_program, generate
+from numbarules.testing.programs import Program, generate
 
 CI_SEEDS = 600  # of tests/transform/test_generated_ir.py
 

@@ -1,9 +1,8 @@
-"""Random programs of the IR, and what must hold of their gradients.
+"""Random programs of the IR.
 
 A program is valid by construction and keeps to what the front end makes of Python: loops with several exits carry an
 exit number, what one branch alone defines is undefined behind the other, buffers are swapped by loop-carried values.
-Its derivative is checked through the interpreter along a random direction v: <grad, v> by the reverse transform against
-forward mode on the primal.
+`patterns` are those groups of statements that some analysis or pass is about.
 """
 
 from __future__ import annotations
@@ -39,17 +38,12 @@ from ..ir.nodes import (
     View,
     While,
     const,
-    walk,
 )
 from ..ir.rewrite import Builder, Names
-from ..ir.types import BOOL, FLOAT32, FLOAT64, INT64, NONE, Array, Scalar, Type, is_float, is_float_array
+from ..ir.types import BOOL, FLOAT32, FLOAT64, INT64, NONE, Array, Type, is_float, is_float_array
 from ..primitives import Failure
-from .interpreter import OutOfFuel, run, run_dual
 
-__all__ = ["Mismatch", "Program", "check_program", "generate", "shrink"]
-
-Gradient = Callable[[Function, tuple[int, ...]], Function]
-
+__all__ = ["Generator", "Known", "Program", "generate"]
 
 @dataclass(frozen=True, slots=True)
 class Program:
@@ -58,10 +52,6 @@ class Program:
     function: Function
     args: tuple[Any, ...]
     argnums: tuple[int, ...]
-
-
-class Mismatch(AssertionError):
-    """A gradient that is not what it must be."""
 
 
 # ---------------------------------------------------------------------------------------------- generation
@@ -86,14 +76,14 @@ class Guarded:
 
 def generate(seed: int, size: int = 22) -> Program:
     """The program of a seed, with about `size` statements beside those that give its result."""
-    return _Generator(random.Random(seed), size).program()
+    return Generator(random.Random(seed), size).program()
 
 
 _UNARY: list[Any] = [math.sin, math.cos, math.tanh, math.atan, operator.neg, builtins.abs]
 _MISFIT = Failure(ValueError, "never raised")
 
 
-class _Generator:
+class Generator:
     def __init__(self, rng: random.Random, size: int) -> None:
         self.rng = rng
         self.left = size
@@ -572,172 +562,3 @@ class _Generator:
         else:
             self.b.add(Stmt(If(), (c,), tuple(results), (fail.region((), None), alive)))
         self.scope += [Known(r, m.shape) for r, m in zip(results, models, strict=True)]
-
-
-
-
-# ---------------------------------------------------------------------------------------------- checks
-
-
-FUEL = 60_000
-
-
-def check_program(program: Program, gradient: Gradient, seed: int = 0) -> bool:
-    """Checks a program's gradient; False where the program is no test: too long, or beyond what doubles can tell.
-
-    `gradient(function, argnums)` gives the function that returns the value and the gradient. Raises Mismatch.
-    """
-    function, argnums = program.function, program.argnums
-    v, slope = _direction(program, seed)
-    if v is None:
-        return False
-    (value,) = run(function, _copied(program.args), fuel=FUEL)
-    derived = gradient(function, argnums)
-    args = _copied(program.args)
-    first = run(derived, args, fuel=40 * FUEL)
-    _same("the arguments, which were changed", args, program.args)
-    if type(first[0]) is not type(value) or not abs(first[0] - value) <= (1e-12 if isinstance(value, float) else 1e-5) * (1.0 + abs(value)):
-        raise Mismatch(f"value {first[0]!r}, the program gives {value!r}")
-    _same("a second call", run(derived, args, fuel=40 * FUEL), first)
-    for i, g in zip(argnums, first[1:], strict=True):
-        _kind(g, function.args[i][1])
-    wide = run(derived, _wide(program.args), wide=True, fuel=40 * FUEL)
-    found, scale = 0.0, abs(slope)
-    for i, g in zip(argnums, wide[1:], strict=True):
-        found += float(np.sum(np.asarray(g) * v[i]))
-        scale += float(np.sum(np.abs(np.asarray(g) * v[i])))
-    if not abs(found - slope) <= 1e-9 * (1.0 + scale):
-        raise Mismatch(f"<grad, v> = {found!r}, forward mode gives {slope!r}")
-    return True
-
-
-def _tangent(a: Any, t: Any) -> Any:
-    if t is None:
-        return _zero_tangent(a)
-    return t.copy() if isinstance(a, np.ndarray) else float(t)
-
-
-def _direction(program: Program, seed: int) -> tuple[Any, float]:
-    """A random direction and the derivative along it; None where the program is no test."""
-    rng = np.random.default_rng(seed)
-    args = _wide(program.args)
-    v: list[Any] = [None] * len(args)
-    for i in program.argnums:
-        v[i] = rng.uniform(0.5, 1.5, np.shape(args[i])) * rng.choice([-1.0, 1.0], np.shape(args[i]))
-    tangents = [_tangent(a, t) for a, t in zip(args, v, strict=True)]
-    try:
-        (value,), (slope,) = run_dual(program.function, args, tangents, wide=True, fuel=FUEL)
-    except (OutOfFuel, OverflowError):
-        return None, 0.0
-    slope = 0.0 if slope is None else slope
-    if not (abs(value) < 1e6 and abs(slope) < 1e6):
-        return None, 0.0
-    return v, slope
-
-
-def _zero_tangent(a: Any) -> Any:
-    if isinstance(a, np.ndarray):
-        return np.zeros(a.shape) if a.dtype.kind == "f" else None
-    return 0.0 if isinstance(a, float | np.floating) else None
-
-
-def _copied(args: tuple[Any, ...]) -> list[Any]:
-    return [_like(a) if isinstance(a, np.ndarray) else a for a in args]
-
-
-def _like(a: Any) -> Any:
-    """A copy with the same strides."""
-    if a.flags.c_contiguous or a.flags.f_contiguous:
-        return a.copy(order="K")
-    base = np.zeros((*a.shape[:-1], 2 * a.shape[-1]), a.dtype)
-    base[..., ::2] = a
-    return base[..., ::2]
-
-
-def _wide_array(a: Any) -> Any:
-    if a.dtype != np.float32:
-        return _like(a)
-    if a.flags.c_contiguous or a.flags.f_contiguous:
-        return _like(a).astype(np.float64, order="K")
-    return _like(a.astype(np.float64))
-
-
-def _wide(args: tuple[Any, ...]) -> list[Any]:
-    out = []
-    for a in args:
-        if isinstance(a, np.ndarray):
-            out.append(_wide_array(a))
-        else:
-            out.append(float(a) if isinstance(a, np.floating) else a)
-    return out
-
-
-def _equal(a: Any, b: Any) -> bool:
-    if isinstance(a, np.ndarray):
-        return bool(a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes())
-    return type(a) is type(b) and repr(a) == repr(b)
-
-
-def _same(what: str, found: Any, wanted: Any) -> None:
-    for a, b in zip(found, wanted, strict=True):
-        if not _equal(a, b):
-            raise Mismatch(f"{what}: {a!r}, not {b!r}")
-
-
-def _kind(g: Any, t: Type) -> None:
-    """Refuses a gradient that has not its argument's precision."""
-    dtype = t.dtype if isinstance(t, Array) else t
-    assert isinstance(dtype, Scalar)
-    found = g.dtype.name if isinstance(g, np.ndarray | np.floating) else "float64"
-    if found != dtype.kind or isinstance(g, np.ndarray) != isinstance(t, Array):
-        raise Mismatch(f"a gradient of type {found} for an argument of type {t}")
-
-
-# ---------------------------------------------------------------------------------------------- shrinking
-
-
-def shrink(program: Program, fails: Callable[[Program], bool], rounds: int = 12) -> Program:
-    """A smaller program that still fails: statements are taken out one by one as long as the rest is a program."""
-    for _ in range(rounds):
-        before = sum(1 for _ in walk(program.function.region))
-        for target in [s for s in walk(program.function.region) if not isinstance(s.op, Raise)]:
-            smaller = _without(program, target)
-            if smaller is not None and _quietly(fails, smaller):
-                program = smaller
-        if sum(1 for _ in walk(program.function.region)) == before:
-            break
-    return program
-
-
-def _quietly(fails: Callable[[Program], bool], program: Program) -> bool:
-    try:
-        return fails(program)
-    except Exception:
-        return False
-
-
-def _without(program: Program, target: Stmt) -> Program | None:
-    """The program without a statement; what it defined is replaced by constants, or by its arguments where it has such of the type."""
-    replaced: dict[Var, Operand] = {}
-    for r in target.results:
-        candidates = [a for a in target.args if a.type == r.type]
-        if candidates:
-            replaced[r] = candidates[0]
-        elif isinstance(r.type, Scalar):
-            replaced[r] = Const(r.type, False if r.type == BOOL else 1 if r.type == INT64 else 0.5)
-        else:
-            return None
-
-    def get(x: Operand) -> Operand:
-        while isinstance(x, Var) and x in replaced:
-            x = replaced[x]
-        return x
-
-    def fix(region: Region) -> Region:
-        body = [Stmt(s.op, tuple(map(get, s.args)), s.results, tuple(map(fix, s.regions)), s.loc) for s in region.body if s is not target]
-        return Region(region.params, tuple(body), None if region.yields is None else tuple(map(get, region.yields)))
-
-    f = program.function
-    return Program(Function(f.name, f.args, fix(f.region), f.result), program.args, program.argnums)
-
-

@@ -14,7 +14,8 @@ from numbarules.ir.nodes import Apply, For, Function, Load, Named, Operand, Rais
 from numbarules.ir.rewrite import Builder, Names
 from numbarules.ir.types import FLOAT64, INT64, Array, Type
 from numbarules.primitives import Failure
-from numbarules.testing.programs import Mismatch, Program, check_program, generate, shrink
+from numbarules.testing.checks import Mismatch, check_program, shrink
+from numbarules.testing.programs import Program, generate
 
 SEEDS = 600
 BATCH = 50
