@@ -105,7 +105,8 @@ class _Verifier:
             if ended:
                 _fail("a statement behind the end of its region", stmt)
             for a in stmt.args:
-                self.operand(a, scope, stmt)
+                if a not in scope:
+                    self.operand(a, scope, stmt)
             for inner in stmt.regions:
                 self.region(inner, scope, stmt)
             self.statement(stmt)
@@ -168,8 +169,10 @@ def _need(condition: bool, what: str, stmt: Stmt) -> None:
 
 
 def _arity(stmt: Stmt, args: int | None, results: int) -> None:
-    _need(args is None or len(stmt.args) == args, f"{len(stmt.args)} arguments, not {args}", stmt)
-    _need(len(stmt.results) == results, f"{len(stmt.results)} results, not {results}", stmt)
+    if args is not None and len(stmt.args) != args:
+        _fail(f"{len(stmt.args)} arguments, not {args}", stmt)
+    if len(stmt.results) != results:
+        _fail(f"{len(stmt.results)} results, not {results}", stmt)
 
 
 def _array(x: Operand | Var, stmt: Stmt) -> Array:
@@ -180,11 +183,13 @@ def _array(x: Operand | Var, stmt: Stmt) -> Array:
 
 def _integers(operands: tuple[Operand, ...], stmt: Stmt) -> None:
     for x in operands:
-        _need(is_integer(x.type) and x.type != BOOL, f"{x!r} is no integer", stmt)
+        if x.type != INT64 and (x.type == BOOL or not is_integer(x.type)):
+            _fail(f"{x!r} is no integer", stmt)
 
 
 def _same(what: str, found: list[Type], wanted: list[Type], stmt: Stmt) -> None:
-    _need(found == wanted, f"{what} of types ({', '.join(map(str, found))}), not ({', '.join(map(str, wanted))})", stmt)
+    if found != wanted:
+        _fail(f"{what} of types ({', '.join(map(str, found))}), not ({', '.join(map(str, wanted))})", stmt)
 
 
 def _types(operands: tuple[Operand, ...] | tuple[Var, ...]) -> list[Type]:
@@ -250,10 +255,11 @@ def _cast(stmt: Stmt) -> None:
     source, target = stmt.args[0].type, stmt.result.type
     if isinstance(source, Opaque) or isinstance(target, Opaque):
         return  # an optional value, or what only the back end knows
-    for kind in (Array, Pointer):
-        _need(isinstance(source, kind) == isinstance(target, kind), f"a cast from {source} to {target}", stmt)
+    fits = all(isinstance(source, kind) == isinstance(target, kind) for kind in (Array, Pointer))
     if isinstance(source, Array) and isinstance(target, Array):
-        _need(source.dtype == target.dtype and source.ndim == target.ndim, f"a cast from {source} to {target}", stmt)
+        fits = source.dtype == target.dtype and source.ndim == target.ndim
+    if not fits:
+        _fail(f"a cast from {source} to {target}", stmt)
 
 
 def _load(stmt: Stmt) -> None:
