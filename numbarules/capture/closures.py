@@ -18,6 +18,7 @@ from typing import Any
 
 from .._numba import NumbaError, TypedIR, typed_from, types, untyped_ir
 from ..errors import RuleError, message
+from .graph import tries
 from .separation import CAPTURED, Return, RuleBody
 
 __all__ = ["OptedOut", "Pair", "Pullback", "convert"]
@@ -49,7 +50,15 @@ class Pullback:
         body = RuleBody(ir, everything, self.rule, tuple(names + captured))
         body.bind_captured(captured, len(names))
         body.fold()
-        return typed_from(ir, body.blocks, tuple(names + captured), everything, options)
+        typed = typed_from(ir, body.blocks, tuple(names + captured), everything, options)
+        _check_tries(body, typed, f"has a pullback `{code.co_name}` with a `try`")
+        if isinstance(typed.return_type, types.NoneType) and self.parameters == 1 and _explicit_none(self.function) == set():
+            body.refuse(
+                f"has a pullback `{code.co_name}` that returns nothing",
+                "a pullback returns its cotangents; no contribution is said by `return None`",
+                line=code.co_firstlineno,
+            )
+        return typed
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +82,8 @@ def convert(rule: Callable[..., Any], args: tuple[Any, ...], options: Mapping[st
     ir = untyped_ir(rule)
     names = tuple(ir.arg_names)
     body = RuleBody(ir, args, _title(rule), names)
+    if ir.is_generator:
+        body.refuse("has a `yield`", "a rule returns `value, pullback`, or None", line=rule.__code__.co_firstlineno)
     body.fold()
     returns = body.returns()
     said = [r for r in returns if r.closure is None]
@@ -96,6 +107,7 @@ def convert(rule: Callable[..., Any], args: tuple[Any, ...], options: Mapping[st
     if partial:
         body.flag_returns(said)
     typed = _typed_value(rule, body, args, options)
+    _check_tries(body, typed, "has a `try`")
     result = typed.return_type[1] if partial and isinstance(typed.return_type, types.BaseTuple) else typed.return_type
     if not isinstance(result, types.BaseTuple) or len(result) != 2:
         body.refuse(
@@ -103,6 +115,16 @@ def convert(rule: Callable[..., Any], args: tuple[Any, ...], options: Mapping[st
         )
     captured = tuple(types.unliteral(t) for t in result[1])
     return Pair(typed, Pullback(made, _title(rule), made.__code__.co_argcount, captured), partial)
+
+
+def _check_tries(body: RuleBody, typed: TypedIR, what: str) -> None:
+    if (line := tries(typed)) is not None:
+        body.refuse(
+            what,
+            "both halves of a rule are taken apart, and a `try` cannot be",
+            line=line,
+            instead="test for the condition beforehand, or move the `try` into a jitted function that the rule calls",
+        )
 
 
 def _check_said(rule: Callable[..., Any], body: RuleBody, said: list[Return]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -130,6 +131,14 @@ class RuleBody(Body):
                 f"has a pullback `{code.co_name}` with `*` parameters or `yield`",
                 "a pullback's parameters are named one by one",
                 line=where,
+            )
+        stores = {i.argval for i in dis.get_instructions(code) if i.opname in ("STORE_DEREF", "DELETE_DEREF")}
+        if written := sorted(stores & {*code.co_freevars}):
+            self.refuse(
+                f"has a pullback `{code.co_name}` that assigns the captured variable `{written[0]}`",
+                "what a pullback captures keeps its value: it may be called again",
+                line=where,
+                instead="give the new value a name of its own, without `nonlocal`",
             )
         if code.co_argcount < 1:
             self.refuse(

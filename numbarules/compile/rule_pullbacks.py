@@ -9,16 +9,15 @@ from itertools import accumulate
 from typing import Any, NoReturn
 
 from .._numba import NumbaError, numba_type, types
-from ..analysis.alias import aliases_of, holds_memory
-from ..analysis.effects import effects
 from ..capture.closures import Pair
 from ..capture.translate import translate
 from ..errors import RuleError, UnsupportedError, message
-from ..ir.nodes import Function, Loc, Operand, Region, Stmt, Var, called, walk
+from ..ir.nodes import Function, Loc, Operand, Region, Stmt, called, walk
 from ..ir.types import Array, NoneType, Opaque, Scalar, Tuple, Type, has_parameters, is_float, is_float_array, leaves, parameters, writable
 from ..rules.missing import MissingType, not_implemented
 from ..rules.table import Entry
 from ..tangents import has_tangents, parts
+from .contracts import sharing_of
 from .projection import Dense, Missing, Target, dense_type, wrap
 
 __all__ = ["Half", "carries", "refuse", "rule_name"]
@@ -74,7 +73,7 @@ class Half:
                 failure = failure or e
                 continue
             function = translate(typed, (("error_model", "numpy"),))
-            self.check_reads(function, len(owners))
+            self.check_writes(function, len(owners))
             used = tuple(i for i, (t, k) in enumerate(zip(self.result_leaves(), takes, strict=True)) if k and carries(t))
             return self.finished(function, used, owners, wanted)
         where = self.pair.pullback.function.__code__
@@ -154,27 +153,27 @@ class Half:
         """The leaves of the value that are parts of its cotangent as they are: a struct's shape, indices."""
         return [i for i, part in enumerate(parts(self.result)) if part == "kept"]
 
-    def check_reads(self, function: Function, shadows: int) -> None:
-        """Refuses a pullback that writes into its cotangent, which is the shadow of the value.
+    def check_writes(self, function: Function, shadows: int) -> None:
+        """Refuses a pullback that writes into anything but the shadows that it is handed: its cotangent is the shadow of the value, and
+        what it captured may be an argument, and is read again when it is called again.
 
         A read-only array type would say so to Numba, and have it compile what the pullback calls once more.
         """
-        aliases = aliases_of(function.region)
-        ybars = function.region.params[: len(function.region.params) - len(self.captured) - shadows]
-        theirs = {aliases.of(p) for p in ybars if holds_memory(p.type)}
-        for stmt in walk(function.region):
-            e = effects(stmt)
-            if not e.opaque and any(isinstance(stmt.args[i], Var) and aliases.of(stmt.args[i]) in theirs for i in e.writes if i >= 0):
-                code = self.pair.pullback.function.__code__
-                raise RuleError(
-                    message(
-                        f"the pullback `{code.co_name}` of {self.name} writes into the cotangent that it is given",
-                        filename=stmt.loc.filename if stmt.loc else code.co_filename,
-                        line=stmt.loc.line if stmt.loc else code.co_firstlineno,
-                        contract="the cotangent is read-only to a pullback",
-                        instead="copy it first",
-                    )
+        first = len(function.region.params) - len(self.captured) - shadows
+        for i, loc in sharing_of(function).written.items():
+            if first <= i < first + shadows:
+                continue
+            code = self.pair.pullback.function.__code__
+            what = "the cotangent that it is given" if i < first else f"`{function.region.params[i].name.split('.')[0]}`, which it captures"
+            raise RuleError(
+                message(
+                    f"the pullback `{code.co_name}` of {self.name} writes into {what}",
+                    filename=loc.filename if loc else code.co_filename,
+                    line=loc.line if loc else code.co_firstlineno,
+                    contract="the cotangent and what is captured are read-only to a pullback",
+                    instead="copy it first",
                 )
+            )
 
     def result_leaves(self) -> list[Type]:
         return parameters(self.result)

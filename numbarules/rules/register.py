@@ -80,6 +80,17 @@ def rrule(
     frame = sys._getframe(1)
 
     def register(rule: Rule) -> Rule:
+        if not inspect.isfunction(rule):
+            raise RuleError(
+                message(
+                    f"{rule!r} cannot be the rule for {show_key(key)}",
+                    filename=frame.f_code.co_filename,
+                    line=frame.f_lineno,
+                    contract="a rule is a plain Python function; it is compiled where it is used",
+                    found=f"a {type(rule).__name__}",
+                    instead="define it with `def`, without `njit`",
+                )
+            )
         _add(dataclasses.replace(entry_of(key, rule, "rule", frame, rule), on_unstable=on_unstable, requires=needs), replace)
         return rule
 

@@ -8,6 +8,7 @@ to those that do. The winner is the one entry that no other matching entry beats
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import threading
 import weakref
@@ -394,6 +395,7 @@ class Table:
             if e.kind == "scalar" and not e.payload.at:
                 found.append(Problem("no sample points", (e,), f"{e}: nothing checks it"))
             found.extend(Problem("unreachable", (e,), f"{e}: {reason}") for reason in unreachable(e))
+            found.extend(Problem("unreachable", (e, *by), f"{e}: shadowed by {'; '.join(map(str, by))}") for by in self._shadowing(e))
             if lacking := e.requires & CAPABILITIES - {"debug"} - self.capabilities:
                 found.append(Problem("unreachable", (e,), f"{e}: there is no {' and '.join(sorted(lacking))} mode"))
         return tuple(found)
@@ -480,6 +482,20 @@ class Table:
                 for e in group.entries:
                     if (not own or place[o] < place[e]) and (settling := _tie(e, o, related, same_function=own)) is not None:
                         yield Problem("ambiguous", (o, e), f"{o}; {e}: settled by an entry for {_settle(e.function, settling)}")
+
+    def _shadowing(self, e: Entry) -> Iterator[list[Entry]]:
+        """The entries that together win every call which an entry of alternatives describes, if they do."""
+        alternatives = [tuple(p.members) if isinstance(p, pt.Union) else (p,) for p in e.patterns if not isinstance(p, Tail)]
+        if e.any_function or len(alternatives) != len(e.patterns) or math.prod(map(len, alternatives)) not in range(2, 65):
+            return
+        own = [o for o in self.entries(e.function) if o is not e and o.required <= e.required and _compare(o, e, len(e.patterns)) == -1]
+        winners: list[Entry] = []
+        for signature in itertools.product(*alternatives):
+            by = next((o for o in own if all(map(covers, o.at_arity(len(signature)) or (), signature))), None)
+            if by is None:
+                return
+            winners.append(by)
+        yield list(dict.fromkeys(winners))
 
     def _meets(self, opt_out: Entry, other: Entry) -> bool:
         if opt_out.any_function:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import builtins
+import inspect
 import operator
 from collections.abc import Iterator
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,14 +32,35 @@ def unreachable(entry: Entry) -> Iterator[str]:
     for p in _plain(entry):
         if isinstance(p, type) and issubclass(p, pt.Category) and not p._members and p._ndim is None:
             yield f"the category {p.__name__} has no member"
+    if (count := _impossible(entry)) is not None:
+        yield count
     if _modelled(entry) and _arrays(entry, covers):
         yield "it is a primitive of the engine, differentiated as it is, so that the table is not asked"
+
+
+def _impossible(entry: Entry) -> str | None:
+    """The number of arguments that the entry is for, where the function is never called with so many."""
+    function = getattr(entry.function, "py_func", entry.function)
+    if not isinstance(function, FunctionType):
+        return None
+    parameters = inspect.signature(function).parameters.values()
+    if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters):
+        return None
+    least = sum(p.default is p.empty for p in parameters)
+    most = float("inf") if entry.patterns and isinstance(entry.patterns[-1], Tail) else len(entry.patterns)
+    if entry.required <= len(parameters) and most >= least:
+        return None
+    return f"it takes {entry.required if most == entry.required else f'at least {entry.required}'} arguments, and the function {least}" + (
+        f" to {len(parameters)}" if len(parameters) > least else ""
+    )
 
 
 def unused(entry: Entry) -> Iterator[str]:
     """What an author should hear at once: that the entry is never used, or not for NumPy arrays."""
     if getattr(entry.function, "targetoptions", {}).get("inline") == "always":
         yield "Numba inlines the function before typing, so that this entry is never used"
+    elif (count := _impossible(entry)) is not None:
+        yield f"{count}, so that this entry is never used"
     elif _modelled(entry) and _arrays(entry, lambda array, p: meet(array, p) is not pt._NOTHING):
         whom = "it" if _arrays(entry, covers) else "for NumPy arrays it"
         yield f"{whom} is a primitive of the engine, differentiated as it is, so that this entry is never used there"

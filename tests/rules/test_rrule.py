@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 import re
 
@@ -321,6 +322,71 @@ def bad_nested_closure(x):
     return x, pullback
 
 
+def bad_nonlocal(x):
+    n = 0.0
+
+    def pullback(ybar):
+        nonlocal n
+        n = n + 1.0
+        return ybar * n
+
+    return x, pullback
+
+
+def bad_try(x):
+    try:
+        z = 2.0 * x
+    except Exception:
+        z = 0.0
+    return z, lambda ybar: ybar
+
+
+def bad_try_in_pullback(x):
+    def pullback(ybar):
+        try:
+            z = 2.0 * x
+        except Exception:
+            z = 0.0
+        return z
+
+    return x, pullback
+
+
+def bad_generator(x):
+    yield x, lambda ybar: ybar
+
+
+def bad_forgotten_return_of_pullback(x):
+    def pullback(ybar):
+        ybar * x
+
+    return x, pullback
+
+
+def bad_star(x):
+    def pullback(*ybar):
+        return ybar[0]
+
+    return x, pullback
+
+
+def bad_other_use(x):
+    def pullback(ybar):
+        return ybar
+
+    return pullback(x), pullback
+
+
+def bad_captured_write(x):
+    z = np.ones(1)
+
+    def pullback(ybar):
+        z[0] += 1.0
+        return ybar * z[0]
+
+    return x, pullback
+
+
 def bad_value_type(x):
     return np.ones(3), lambda ybar: x
 
@@ -353,6 +419,14 @@ def bad_not_a_pair(x):
         (bad_default, nr.RuleError, "default"),
         (bad_reassigned, nr.RuleError, "assigns `z` again"),
         (bad_nested_closure, nr.RuleError, "captures the function `inner`"),
+        (bad_nonlocal, nr.RuleError, "assigns the captured variable `n`"),
+        (bad_try, nr.RuleError, "has a `try`"),
+        (bad_try_in_pullback, nr.RuleError, "with a `try`"),
+        (bad_generator, nr.RuleError, "has a `yield`"),
+        (bad_forgotten_return_of_pullback, nr.RuleError, "returns nothing"),
+        (bad_star, nr.RuleError, r"`\*` parameters"),
+        (bad_other_use, nr.RuleError, "in another way than to return it"),
+        (bad_captured_write, nr.RuleError, "writes into `z`, which it captures"),
         (bad_value_type, nr.RuleError, "value of another type"),
         (bad_count, nr.RuleError, "wrong number of cotangents"),
         (bad_kind, nr.RuleError, "none of its tangents"),
@@ -627,9 +701,13 @@ def test_opting_out_by_type_inside_the_body(condition, opted_out, tmp_path):
     path.write_text(f"def rule(x, k):\n    if {condition}:\n        return None\n    return x * 2.0, lambda ybar: (7.0 * ybar, None)\n")
     names = {"nr": nr, "types": types, "np": np, "__name__": __name__}
     exec(compile(path.read_text(), str(path), "exec"), names)
+
+    def multiplied(x, k):
+        raise NotImplementedError
+
     with nr.rule_scope():
-        nr.rrule(total)(names["rule"])
-        assert nr.no_rrule(total, types.float64[::1], types.literal(3)) == opted_out
+        nr.rrule(multiplied)(names["rule"])
+        assert nr.no_rrule(multiplied, types.float64[::1], types.literal(3)) == opted_out
 
 
 # What is opted out
@@ -726,3 +804,9 @@ def test_unwanted_cotangents_are_not_computed():
         assert not any(called(s) is np.exp for s in walk(first.region))
         arrays = [s for s in walk(first.region) if isinstance(s.op, Alloc | ShadowLike)]
         assert len(arrays) == 1  # the gradient itself
+
+
+def test_what_is_no_plain_function_is_no_rule():
+    for rule in (njit(bad_not_a_pair), functools.partial(bad_not_a_pair, 1.0)):
+        with pytest.raises(nr.RuleError, match="plain Python function"):
+            nr.rrule(cube)(rule)

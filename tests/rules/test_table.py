@@ -581,6 +581,33 @@ def test_threads_may_register_and_look_up_at_once():
     assert lookup(f, m).entry is None
 
 
+def test_check_reports_what_is_shadowed_in_all_its_alternatives():
+    @rrule(f)
+    def either(x: types.Float | types.Integer):
+        pass
+
+    assert not [p for p in check_table() if "shadowed" in p.text]
+    first, second = opt_out(f, types.Float), opt_out(f, types.Integer)
+    (problem,) = [p for p in check_table() if "shadowed" in p.text]
+    assert problem.kind == "unreachable"
+    assert problem.entries[0].payload is either
+    assert set(problem.entries[1:]) == {first, second}
+
+
+def test_a_rule_for_a_number_of_arguments_that_no_call_has_is_reported():
+    def two(x, y=1):
+        pass
+
+    with pytest.warns(UserWarning, match="it takes 3 arguments, and the function 1 to 2"):
+
+        @rrule(two)
+        def rule(x, y, z):
+            pass
+
+    opt_out(two, Real)
+    assert [p.entries[0].payload for p in check_table() if p.kind == "unreachable" and p.entries[0].function is two] == [rule]
+
+
 # Capabilities
 
 
