@@ -10,6 +10,7 @@ from .compile.questions import no_rrule as no_rrule
 from .compile.questions import opted_out as opted_out
 from .errors import AliasingError as AliasingError
 from .errors import AmbiguousRuleError as AmbiguousRuleError
+from .errors import CheckError as CheckError
 from .errors import DifferentiationError as DifferentiationError
 from .errors import NumbarulesError as NumbarulesError
 from .errors import NumbarulesWarning as NumbarulesWarning

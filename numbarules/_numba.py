@@ -22,6 +22,7 @@ from numba.core.errors import ForceLiteralArg, NumbaError, NumbaWarning, TypingE
 from numba.core.event import Event, Listener, register
 from numba.core.ir_utils import build_definitions
 from numba.core.registry import CPUDispatcher, cpu_target
+from numba.core.runtime import _nrt_python, rtsys
 from numba.core.sigutils import is_signature, normalize_signature
 from numba.core.target_extension import resolve_dispatcher_from_str
 from numba.core.typed_passes import AnnotateTypes, IRLegalization, NoPythonBackend, NopythonTypeInference
@@ -49,6 +50,7 @@ __all__ = [
     "TypingError",
     "build_definitions",
     "compiler_lock",
+    "counting_heap",
     "eager",
     "forget_implementations",
     "function_being_typed",
@@ -434,3 +436,20 @@ def on_compilation(started: Callable[[Any, Any, Any], None], ended: Callable[[An
     Compilations nest, each within one thread, and all under the compiler lock. Loading from a disk cache is none.
     """
     register("numba:compile", _Compilations(started, ended))
+
+
+@contextmanager
+def counting_heap() -> Iterator[Callable[[], int]]:
+    """Lets Numba count; gives a function that tells how many blocks on its heap are in use, from an unknown start."""
+
+    def in_use() -> int:
+        stats = rtsys.get_allocation_stats()
+        return int(stats.alloc - stats.free)
+
+    counted = bool(_nrt_python.memsys_stats_enabled())
+    _nrt_python.memsys_enable_stats()
+    try:
+        yield in_use
+    finally:
+        if not counted:
+            _nrt_python.memsys_disable_stats()

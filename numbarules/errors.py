@@ -7,6 +7,7 @@ import linecache
 __all__ = [
     "AliasingError",
     "AmbiguousRuleError",
+    "CheckError",
     "DifferentiationError",
     "NumbarulesError",
     "NumbarulesWarning",
@@ -27,6 +28,10 @@ class DifferentiationError(NumbarulesError):
 
 class UnsupportedError(NumbarulesError):
     """A construct that a derivative passes through and that is not supported; names it with the user's file, line and source line."""
+
+
+class CheckError(NumbarulesError, AssertionError):
+    """A check of `numbarules.testing` has found something wrong; says what, and where."""
 
 
 class AliasingError(NumbarulesError):

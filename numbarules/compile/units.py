@@ -21,7 +21,7 @@ from ..ir.types import INT64, NONE, POINTER, Array, Tuple, Type, is_float, is_fl
 from ..runtime.record import record_enter, record_leave
 from ..transform.adjoints import Adjoints
 from ..transform.forward import Forward, shadow_type
-from ..transform.residuals import plan_residuals, recompute, size_of
+from ..transform.residuals import has_size, plan_residuals, recompute, size_of
 from ..transform.reverse import Reverse, replaced
 from ..transform.tree import Tree
 from .body import Body, finished
@@ -154,11 +154,15 @@ def write_frame(tree: Tree, reverse: Region, forward: Forward, sweep: Reverse, f
     for v in plan.recorded:
         place, back = forward.names.var(POINTER, "place"), reading.one(Offset(8 * words), [frame], POINTER, "place")
         writing.append(Stmt(Offset(8 * words), (frame,), (place,)))
+        words += -(-size_of(v.type) // 8) if has_size(v.type) else 1
+        if not has_size(v.type):  # its room is the back end's business, and the frame says where it is
+            slab, memory = forward.names.var(POINTER, "slab"), ("slab", v)
+            writing += [Stmt(Slab(v.type), (forward.record, const(1)), (slab,)), Stmt(Put(memory), (place, const(0), slab))]
+            place, back = slab, reading.one(Get(memory), [back, const(0)], POINTER, "slab")
         if sweep.retained(v):
             writing.append(Stmt(Retain(), (forward.record, v)))
         writing.append(Stmt(Put(sweep.memory(v)), (place, const(0), v)))
         given[v] = reading.one(Get(sweep.memory(v)), [back, const(0)], v.type, v.name)
-        words += -(-size_of(v.type) // 8)
     env = recompute(plan, needed, given, reading)
     sweep.rules.repeated(plan, (v for v in env if v not in given))
     block = Stmt(Slab(INT64), (forward.record, const(max(words, 1))), (frame,))

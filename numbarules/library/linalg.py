@@ -30,6 +30,14 @@ __all__: list[str] = []
 # mypy: ignore-errors
 
 
+# Sample points: a general, a symmetric and a tall matrix, and vectors, all regular and with values apart from each other.
+SQUARE = np.array([[2.0, 1.0, 0.3], [0.5, 3.0, 0.1], [0.2, 0.7, 1.5]])
+SYMMETRIC = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, 0.2], [0.5, 0.2, 2.0]])
+TALL = np.array([[1.0, 0.2], [-0.4, 2.0], [0.7, 0.3]])
+WIDE = np.array([[1.0, -0.4, 0.7], [0.2, 2.0, 0.3]])
+X, Y = np.array([0.3, -1.2, 0.7]), np.array([1.0, 2.0, -0.5])
+
+
 def contiguous(a: Any) -> Any:
     """The array itself, or a copy in C order where it is strided."""
     return np.ascontiguousarray(a)
@@ -69,7 +77,7 @@ def _products(product: Callable[..., Any]) -> None:
     """The rules of `np.dot` and `@`, whose errors name the one that was called."""
 
     # y = a . b:  abar = ybar b,  bbar = ybar a                                                     (Giles 2.2.1, 1 x n times n x 1)
-    @rrule(product)
+    @rrule(product, at=[(X, Y)])
     def inner_rule(a: AbstractVector, b: AbstractVector):
         y = product(contiguous(a), contiguous(b))
 
@@ -84,7 +92,7 @@ def _products(product: Callable[..., Any]) -> None:
         return y, inner_pullback
 
     # y = A x:  Abar = ybar x^T,  xbar = A^T ybar                                                    (Giles 2.2.1)
-    @rrule(product)
+    @rrule(product, at=[(WIDE, X)])
     def matrix_vector_rule(A: AbstractMatrix, x: AbstractVector):
         M = contiguous(A)
         y = product(M, contiguous(x))
@@ -100,7 +108,7 @@ def _products(product: Callable[..., Any]) -> None:
         return y, matrix_vector_pullback
 
     # y = A^T x, as x @ A:  xbar = A ybar,  Abar = x ybar^T                                          (Giles 2.2.1)
-    @rrule(product)
+    @rrule(product, at=[(X, TALL)])
     def vector_matrix_rule(x: AbstractVector, A: AbstractMatrix):
         M = contiguous(A)
         y = product(contiguous(x), M)
@@ -116,7 +124,7 @@ def _products(product: Callable[..., Any]) -> None:
         return y, vector_matrix_pullback
 
     # Y = A B:  Abar = Ybar B^T,  Bbar = A^T Ybar                                                    (Giles 2.2.1)
-    @rrule(product)
+    @rrule(product, at=[(SQUARE, TALL)])
     def matrix_matrix_rule(A: AbstractMatrix, B: AbstractMatrix):
         M = contiguous(A)
         N = contiguous(B)
@@ -137,7 +145,7 @@ alias((types.Array, "dot"), np.dot)
 
 
 # y = conj(a) . b, for real vectors the inner product
-@rrule(np.vdot)
+@rrule(np.vdot, at=[(X, Y)])
 def vdot_rule(a: AbstractVector, b: AbstractVector):
     y = np.vdot(contiguous(a), contiguous(b))
 
@@ -156,7 +164,7 @@ def vdot_rule(a: AbstractVector, b: AbstractVector):
 
 
 # Y = A^-1:  Abar = -Y^T Ybar Y^T                                                                    (Giles 2.2.3)
-@rrule(np.linalg.inv)
+@rrule(np.linalg.inv, at=[SQUARE])
 def inv_rule(A: AbstractMatrix):
     Y = np.linalg.inv(A)
 
@@ -167,7 +175,7 @@ def inv_rule(A: AbstractMatrix):
 
 
 # x = A^-1 b:  bbar = A^-T xbar,  Abar = -bbar x^T                                                   (Giles 2.3.1)
-@rrule(np.linalg.solve)
+@rrule(np.linalg.solve, at=[(SQUARE, X)])
 def solve_rule(A: AbstractMatrix, b: AbstractVector):
     x = np.linalg.solve(A, b)
 
@@ -184,7 +192,7 @@ def solve_rule(A: AbstractMatrix, b: AbstractVector):
 
 
 # X = A^-1 B:  Bbar = A^-T Xbar,  Abar = -Bbar X^T                                                   (Giles 2.3.1)
-@rrule(np.linalg.solve)
+@rrule(np.linalg.solve, at=[(SQUARE, TALL)])
 def solve_many_rule(A: AbstractMatrix, B: AbstractMatrix):
     X = np.linalg.solve(A, B)
 
@@ -200,7 +208,7 @@ def solve_many_rule(A: AbstractMatrix, B: AbstractMatrix):
 
 # y = det A:  Abar = ybar cof(A), the matrix of cofactors; y A^-T where A is regular (Giles 2.2.4). With A = U S V^T
 # cof(A) = det(U) det(V) U diag(prod_{j != i} s_j) V^T, which is finite and right at singular A too.
-@rrule(np.linalg.det)
+@rrule(np.linalg.det, at=[SQUARE])
 def det_rule(A: AbstractMatrix):
     y = np.linalg.det(A)
 
@@ -221,7 +229,7 @@ def det_rule(A: AbstractMatrix):
 
 # (sign, l) = slogdet A, l = log |det A|:  Abar = lbar A^-T (Giles 2.2.4); the sign is constant where it is differentiable.
 # At a singular A the derivative is infinite: the pullback raises LinAlgError, unless lbar is exactly 0, which contributes 0.
-@rrule(np.linalg.slogdet)
+@rrule(np.linalg.slogdet, at=[SQUARE])
 def slogdet_rule(A: AbstractMatrix):
     y = np.linalg.slogdet(A)
 
@@ -242,7 +250,7 @@ def slogdet_rule(A: AbstractMatrix):
 
 # A = L L^T:  S = L^-T phi(L^T Lbar) L^-1 with phi(X) = tril(X), its diagonal halved; the lower triangle of S + S^T, its diagonal halved
 # (I. Murray, Differentiation of the Cholesky decomposition, 2016, arXiv:1602.07527, eq. 10)
-@rrule(np.linalg.cholesky)
+@rrule(np.linalg.cholesky, at=[SYMMETRIC])
 def cholesky_rule(A: AbstractMatrix):
     L = np.linalg.cholesky(A)
 
@@ -268,7 +276,7 @@ def cholesky_rule(A: AbstractMatrix):
 # A = V diag(w) V^T:  S = V (diag(wbar) + F o (V^T Vbar)) V^T with F_ij = 1/(w_j - w_i), F_ii = 0                     (Giles 3.1)
 # F is antisymmetric, so that only the antisymmetric part of V^T Vbar counts. Without a cotangent of V there is no F: finite for repeated
 # eigenvalues. Where two are equal and V has a cotangent, its part in that plane is infinite, and exactly 0 where it is 0.
-@rrule(np.linalg.eigh)
+@rrule(np.linalg.eigh, at=[SYMMETRIC])
 def eigh_rule(A: AbstractMatrix):
     w, V = np.linalg.eigh(A)
 
@@ -297,7 +305,7 @@ def eigh_rule(A: AbstractMatrix):
 
 
 # w = eigenvalues of a symmetric A:  S = V diag(wbar) V^T                                            (Giles 3.1)
-@rrule(np.linalg.eigvalsh)
+@rrule(np.linalg.eigvalsh, at=[SYMMETRIC])
 def eigvalsh_rule(A: AbstractMatrix):
     w, V = np.linalg.eigh(A)
 
@@ -317,7 +325,7 @@ def eigvalsh_rule(A: AbstractMatrix):
 
 # A = X diag(w) X^-1 with real w (Numba raises where they are complex):  Abar = X^-T diag(wbar) X^T  (Giles 3.1). Infinite, or LinAlgError,
 # where A is defective.
-@rrule(np.linalg.eigvals)
+@rrule(np.linalg.eigvals, at=[SYMMETRIC])
 def eigvals_rule(A: AbstractMatrix):
     w, X = np.linalg.eig(A)
 
@@ -330,7 +338,7 @@ def eigvals_rule(A: AbstractMatrix):
 # A = U diag(s) V^T, thin:  with F_ij = 1/(s_j^2 - s_i^2), F_ii = 0, J = F o (U^T Ubar - Ubar^T U), K = F o (V^T Vbar - Vbar^T V)
 # Abar = U (J S + S K + diag(sbar)) V^T + (I - U U^T) Ubar S^-1 V^T + U S^-1 Vbar^T (I - V V^T)
 # (J. Townsend, Differentiating the singular value decomposition, 2016, eqs. 24-31). Repeated values: as in eigh.
-@rrule(np.linalg.svd)
+@rrule(np.linalg.svd, at=[(SQUARE,), (TALL, False)])
 def svd_rule(A: AbstractMatrix, full_matrices=1):
     F, s, Ft = np.linalg.svd(A, full_matrices)
     k = s.shape[0]
@@ -375,7 +383,7 @@ def svd_rule(A: AbstractMatrix, full_matrices=1):
 
 # A = Q R, thin, m >= n:  M = R Rbar^T - Qbar^T Q,  Abar = (Qbar + Q copyltu(M)) R^-T, copyltu(M) = tril(M) + tril(M, -1)^T
 # (H. J. Liao et al., Differentiable programming tensor networks, 2019, arXiv:1903.09650, eq. 12). A wide A: ValueError in the pullback.
-@rrule(np.linalg.qr)
+@rrule(np.linalg.qr, at=[TALL])
 def qr_rule(A: AbstractMatrix):
     Q, R = np.linalg.qr(A)
     P = contiguous(Q)

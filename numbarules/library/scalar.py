@@ -422,7 +422,7 @@ scalar_rule(
 
 
 # (q, r) = divmod(a, b): only r has a derivative, that of mod.
-@rrule(builtins.divmod)
+@rrule(builtins.divmod, at=[(7.3, 2.1), (-7.3, 2.1)])
 def divmod_rule(a: Real, b: Real):  # type: ignore[no-untyped-def]
     q, r = divmod(a, b)  # type: ignore[operator]
 
@@ -440,7 +440,7 @@ _also(math.ldexp, np.ldexp)
 
 
 # x = m 2^e: m moves with x, by 2^-e; e is an integer.
-@rrule(math.frexp)
+@rrule(math.frexp, at=[3.3, -0.2])
 def frexp_rule(x: Real):  # type: ignore[no-untyped-def]
     m, e = math.frexp(x)  # type: ignore[arg-type]
 

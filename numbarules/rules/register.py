@@ -40,6 +40,7 @@ Rule = TypeVar("Rule", bound=Callable[..., Any])
 def rrule(
     function: Any,
     *,
+    at: Sequence[Any] = (),
     replace: bool = False,
     on_unstable: OneOf["error", "branch"] = "error",
     requires: str | Iterable[str] = (),
@@ -48,6 +49,7 @@ def rrule(
 
     Its annotations are the argument patterns (none: `Any`); parameters with a default may be left out of a call; `*args` takes any number.
 
+    `at`: sample points inside the domain, each a tuple of arguments or the only one, at which `numbarules.testing.check_rule` can check it.
     `replace`: an entry of the same package for the same patterns is replaced. `on_unstable="branch"`: the rule may decide by value whether
     it opts out; both ways are compiled. `requires`: capabilities of the system that asks (`"reverse"`, `"forward"`, `"debug"`) that the
     rule needs; without them it is not there, and of two rules with equal patterns, the one that requires more wins.
@@ -91,7 +93,8 @@ def rrule(
                     instead="define it with `def`, without `njit`",
                 )
             )
-        _add(dataclasses.replace(entry_of(key, rule, "rule", frame, rule), on_unstable=on_unstable, requires=needs), replace)
+        points = tuple(p if isinstance(p, tuple) else (p,) for p in at)
+        _add(dataclasses.replace(entry_of(key, rule, "rule", frame, rule), on_unstable=on_unstable, requires=needs, at=points), replace)
         return rule
 
     return register

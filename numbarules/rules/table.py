@@ -77,6 +77,12 @@ class Entry:
     required: int
     on_unstable: OneOf["error", "branch"] = "error"
     requires: frozenset[str] = frozenset()  # capabilities, see `CAPABILITIES`
+    at: tuple[tuple[Any, ...], ...] = ()
+
+    @property
+    def points(self) -> tuple[tuple[Any, ...], ...]:
+        """Sample points, each a tuple of arguments at which a test can check the entry."""
+        return self.payload.at if self.kind == "scalar" else self.at
 
     @property
     def any_function(self) -> bool:
@@ -392,7 +398,7 @@ class Table:
                 o.kind != "opt_out" and self._meets(e, o) for o in (everything if e.any_function else self._related(e.function))
             ):
                 found.append(Problem("shadows nothing", (e,), f"{e}: no rule matches a call that it opts out"))
-            if e.kind == "scalar" and not e.payload.at:
+            if e.kind in ("scalar", "rule") and not e.points:
                 found.append(Problem("no sample points", (e,), f"{e}: nothing checks it"))
             found.extend(Problem("unreachable", (e,), f"{e}: {reason}") for reason in unreachable(e))
             found.extend(Problem("unreachable", (e, *by), f"{e}: shadowed by {'; '.join(map(str, by))}") for by in self._shadowing(e))

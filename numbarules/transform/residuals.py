@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from ..analysis.effects import effects, is_cheap
 from ..ir.nodes import Apply, For, If, Load, Named, Operand, Stmt, Var, View, While
 from ..ir.rewrite import Builder, free_vars, substitute_stmt
-from ..ir.types import BOOL, Array, Pointer, Scalar, Type, is_float
+from ..ir.types import BOOL, Array, NoneType, Pointer, Scalar, Tuple, Type, is_float, leaves
 from ..primitives import ieee_divide
 from .mincut import minimum_cut
 from .tree import Node, Tree
 
-__all__ = ["Plan", "forgiving", "plan_residuals", "recompute", "size_of"]
+__all__ = ["Plan", "forgiving", "has_size", "plan_residuals", "recompute", "size_of"]
 
 
 @dataclass(slots=True)
@@ -116,9 +116,18 @@ def forgiving(stmt: Stmt) -> Stmt:
     return stmt
 
 
+def has_size(t: Type) -> bool:
+    """True for types whose values take `size_of` bytes or less; of other types only the back end knows."""
+    return all(isinstance(x, Scalar | Array | Pointer | NoneType) for x in leaves(t))
+
+
 def size_of(t: Type) -> int:
     """Bytes that a value of the type takes in the record; a guess for types that are not modelled."""
     match t:
+        case Tuple(items):
+            return sum(-(-size_of(item) // 8) * 8 for item in items)
+        case NoneType():
+            return 8
         case Scalar(kind):
             return 1 if kind in ("bool", "int8", "uint8") else 4 if kind.endswith("32") else 16 if kind == "complex128" else 8
         case Array(ndim=ndim):

@@ -194,10 +194,12 @@ def test_a_recursive_function_has_sweeps_of_its_own_and_is_told_once():
 
 def test_a_refusal_is_part_of_the_report():
     def f(x):
-        return np.sum(np.fft.fft(x).real) if False else np.linalg.pinv(np.outer(x, x))[0, 0] + np.dot(x, x)
+        found = [x[0]]
+        found.append(np.dot(x, x))
+        return found[1]
 
     report = nr.explain(f, V)
-    assert "numpy.linalg.pinv" in report.refusal
+    assert "a list of floats" in report.refusal
     assert "There is no gradient" in str(report)
     assert [s.how for s in sites(report, "np.dot")] == ["rule"]
 

@@ -1,0 +1,292 @@
+"""The checks of derivatives find what is planted, say what and where, and pass what is right."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from numba import njit, types
+
+import numbarules as nr
+from numbarules.testing import OptOutLosesWarning, check_gradient, check_opt_out, check_rule, check_stable
+
+VECTOR = types.float64[::1]
+V = np.array([0.3, -1.2, 0.7])
+
+
+@njit
+def cube(x):
+    return x * x * x
+
+
+@njit
+def scaled(x, k):
+    return k * x
+
+
+@pytest.fixture(autouse=True)
+def scope():
+    with nr.rule_scope():
+        yield
+
+
+# ---------------------------------------------------------------------------------------------- check_rule
+
+
+def test_a_right_rule_passes_and_names_its_entry():
+    @nr.rrule(cube)
+    def cube_rule(x: nr.Real):
+        def cube_pullback(ybar):
+            return 3.0 * x * x * ybar
+
+        return x * x * x, cube_pullback
+
+    found = check_rule(cube, 1.3)
+    assert found.entry.payload is cube_rule
+    assert found.gradient.error < 1e-9
+    assert found.gradient.entries == 1
+    assert str(found).startswith(found.entry.signature)
+
+
+def wrong_derivative():
+    @nr.rrule(cube)
+    def cube_rule(x: nr.Real):
+        def cube_pullback(ybar):
+            return 3.0 * x * ybar
+
+        return x * x * x, cube_pullback
+
+
+def wrong_value():
+    @nr.rrule(cube)
+    def cube_rule(x: nr.Real):
+        def cube_pullback(ybar):
+            return 3.0 * x * x * ybar
+
+        return x * x * x + 1e-3, cube_pullback
+
+
+def not_linear():
+    @nr.rrule(cube)
+    def cube_rule(x: nr.Real):
+        def cube_pullback(ybar):
+            return 3.0 * x * x * abs(ybar)
+
+        return x * x * x, cube_pullback
+
+
+def decides_by_value():
+    @nr.rrule(cube)
+    def cube_rule(x: nr.Real):
+        def cube_pullback(ybar):
+            return 3.0 * x * x * ybar
+
+        if x > 0.0:
+            return None
+        return x * x * x, cube_pullback
+
+
+def says_none():
+    nr.opt_out(cube, nr.Real)
+
+
+def nothing():
+    pass
+
+
+@pytest.mark.parametrize(
+    ("plant", "says"),
+    [
+        (wrong_derivative, "a wrong cotangent of argument 0"),
+        (wrong_value, "a wrong value"),
+        (not_linear, "not linear|a wrong cotangent"),
+        (decides_by_value, "is not stable"),
+        (says_none, "opted out by an entry"),
+        (nothing, "no entry"),
+    ],
+)
+def test_a_planted_fault_is_found(plant, says):
+    plant()
+    with pytest.raises(nr.CheckError, match=says) as caught:
+        check_rule(cube, -1.3)
+    assert isinstance(caught.value, AssertionError)
+    assert "cube" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("overwrites", "alone"),
+    [
+        pytest.param(False, False, id="right"),
+        pytest.param(True, False, id="overwrites"),
+        pytest.param(False, True, id="wrong when the scalar is not wanted"),
+    ],
+)
+def test_shadows_are_added_into_whatever_is_wanted(overwrites, alone):
+    @nr.rrule(scaled)
+    def scaled_rule(x: VECTOR, k: nr.Real):
+        def scaled_pullback(ybar, xbar, kbar):
+            slope = 0.0
+            for i in range(x.shape[0]):
+                slope += ybar[i] * x[i]
+            if xbar is not None:
+                for i in range(x.shape[0]):
+                    if overwrites:
+                        xbar[i] = k * ybar[i]
+                    else:
+                        xbar[i] += k * ybar[i]
+            if alone and xbar is None:
+                slope = 0.0
+            return slope
+
+        return k * x, scaled_pullback
+
+    if not overwrites and not alone:
+        assert check_rule(scaled, V, 1.5).gradient.entries == 4
+        return
+    with pytest.raises(nr.CheckError, match="wrong cotangent of argument 1, wanted alone" if alone else "adds to the shadow of an array"):
+        check_rule(scaled, V, 1.5)
+
+
+def test_rules_of_methods_and_operators_and_in_single_precision():
+    assert check_rule("Array.dot", V, V).entry.function is np.dot
+    single = check_rule(np.dot, V.astype(np.float32), V.astype(np.float32))
+    assert 1e-12 < single.gradient.error < 1e-5
+
+
+# ---------------------------------------------------------------------------------------------- check_gradient
+
+
+def test_gradients_of_tuples_and_arrays_in_any_order():
+    def f(pair, A):
+        x, k = pair
+        return np.sum(x * x) * k, k * A
+
+    found = check_gradient(f, (V, 0.7), np.asfortranarray(np.arange(6.0).reshape(2, 3)))
+    assert found.entries == 3 + 1 + 6
+    assert found.error < 1e-9
+
+
+def test_many_arguments_are_tested_along_random_directions():
+    def f(x):
+        return np.sum(np.sin(x) * x)
+
+    found = check_gradient(f, np.linspace(0.0, 1.0, 1000))
+    assert found.entries == 0
+    assert 0.0 <= found.error < 1e-8
+
+
+def test_a_kink_and_a_domain_are_told():
+    def f(x):
+        return abs(x)
+
+    with pytest.raises(nr.CheckError, match="wrong cotangent"):
+        check_gradient(lambda x: abs(x) + x * abs(x - 1e-9), 0.0)
+
+    def g(x):
+        return math.nan * x
+
+    with pytest.raises(nr.CheckError, match="inside the domain"):
+        check_gradient(g, 1.0)
+    assert check_gradient(f, 2.0).entries == 1
+
+
+# ---------------------------------------------------------------------------------------------- check_opt_out
+
+
+def test_opting_out_where_it_loses_is_told_with_a_factor():
+    @njit
+    def slow_zero(x):
+        total = 0.0
+        for _ in range(2000):
+            total += math.sin(total + x[0])
+        return total * 0.0 + np.sum(x)
+
+    @nr.rrule(slow_zero)
+    def fast_rule(x: nr.AbstractVector):
+        def fast_pullback(ybar):
+            return np.full(x.shape, ybar)
+
+        return np.sum(x), fast_pullback
+
+    nr.opt_out(slow_zero, VECTOR)
+    with pytest.warns(OptOutLosesWarning, match=r"opting out loses: \d+\.\d\d times the time"):
+        found = check_opt_out(slow_zero, V, repeat=3)
+    assert found.loses
+    assert found.factor > 1.5
+    assert found.generic.payload is fast_rule
+    assert found.entry.kind == "opt_out"
+    assert nr.no_rrule(slow_zero, VECTOR)  # the table is as it was
+
+
+def test_a_generic_rule_that_disagrees_is_told():
+    @nr.rrule(cube)
+    def generic_rule(x: nr.Real):
+        def generic_pullback(ybar):
+            return 3.0 * x * ybar
+
+        return x * x * x, generic_pullback
+
+    nr.opt_out(cube, types.float64)
+    with pytest.raises(nr.CheckError, match="disagree"):
+        check_opt_out(cube, 1.7)
+
+
+def test_what_cannot_be_compared():
+    with pytest.raises(nr.CheckError, match="does not opt out"):
+        check_opt_out(cube, 1.7)
+    nr.opt_out(cube, types.float64)
+    with pytest.raises(nr.CheckError, match="no rule to compare with"):
+        check_opt_out(cube, 1.7)
+
+
+# ---------------------------------------------------------------------------------------------- check_stable
+
+
+def test_a_stable_function_tells_how_many_calls():
+    def f(x):
+        return cube(x) * x
+
+    found = check_stable(f, 1.0)
+    assert found.types == ("float64",)
+    assert found.sites >= 3
+
+
+def test_a_rule_that_decides_by_value_is_found_from_the_function():
+    decides_by_value()
+
+    def f(x):
+        return cube(x) * x
+
+    with pytest.raises(nr.CheckError, match="decides by value") as caught:
+        check_stable(f, 1.0)
+    assert "cube_rule" in str(caught.value)
+
+
+def test_a_value_of_two_types_is_found_with_its_line():
+    @njit
+    def maybe(n):
+        if n > 3:
+            return n
+        return None
+
+    def f(x, n):
+        k = maybe(n)
+        if k is None:
+            return x
+        return x * x
+
+    with pytest.raises(nr.CheckError, match="value of more than one type") as caught:
+        check_stable(f, 1.0, 2)
+    assert "OptionalType" in str(caught.value) or "Optional" in str(caught.value) or "none" in str(caught.value)
+    assert "maybe(n)" in str(caught.value)
+
+
+def test_a_function_without_gradient_is_not_stable():
+    def f(x):
+        found = [x]
+        found.append(x * x)
+        return found[1]
+
+    with pytest.raises(nr.CheckError, match="has no gradient"):
+        check_stable(f, 1.0)
