@@ -19,8 +19,8 @@ __all__ = ["SILENT", "Observer"]
 class Observer:
     """Does not listen. None of these may change anything."""
 
-    def ruled(self, rules: TableRules, stmt: Stmt) -> None:
-        """A rule's halves stand in for a call."""
+    def ruled(self, rules: TableRules, stmt: Stmt, branches: bool) -> None:
+        """A rule's halves stand in for a call; `branches`: where it does not opt out at run time."""
 
     def inlined(self, rules: TableRules, stmt: Stmt, function: Function) -> None:
         """The code of `function` stands in for a call, to be differentiated."""

@@ -138,7 +138,7 @@ class RuleCalls:
         else:
             region = substitute(Region(value.region.params, value.region.body, (*kept.values, *residuals)), {}, self.names)
             b.add(Stmt(Rule(pullback.name, pullback), tuple(args), tuple(results), (region,), stmt.loc))
-        self.rules.observer.ruled(self.rules, stmt)
+        self.rules.observer.ruled(self.rules, stmt, branches=kept.flag is not None)
         if isinstance(result.type, Tuple):
 
             def build(t: Type) -> Operand:

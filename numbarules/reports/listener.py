@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from .._numba import Dispatcher
@@ -43,8 +43,10 @@ class Listener(Observer):
 
     # ------------------------------------------------------------------------------------------ what it is told
 
-    def ruled(self, rules: TableRules, stmt: Stmt) -> None:
+    def ruled(self, rules: TableRules, stmt: Stmt, branches: bool) -> None:
         self.note(rules, stmt, "rule")
+        if branches:
+            self.drafts[-1].site = replace(self.drafts[-1].site, branches=True)
 
     def inlined(self, rules: TableRules, stmt: Stmt, function: Function) -> None:
         self.note(rules, stmt, "none", method_of(function, separate=False))

@@ -70,6 +70,7 @@ class CallSite:
 
     `entry` is the entry of the table that won, or None; `opted_out` tells who said `none`: an entry, or what the rule's return type
     is inferred to be. `runner_up` is the strongest entry that it beat, and `reason` why. `inside` are the calls of `method`.
+    `branches`: the rule decides when it runs, and both ways are compiled.
     """
 
     place: Place
@@ -82,6 +83,7 @@ class CallSite:
     runner_up: Entry | None = None
     reason: str = ""
     inside: tuple[CallSite, ...] = ()
+    branches: bool = False
 
     def walk(self) -> Iterator[CallSite]:
         """This call and those inside it."""

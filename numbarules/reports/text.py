@@ -78,6 +78,8 @@ def answer_text(site: CallSite) -> Iterator[str]:
             yield f"derivative zero: {entry_text(site.entry)}"
         case "rule" | "scalar rule":
             yield f"{site.how}: {entry_text(site.entry)}"
+            if site.branches:
+                yield "decides when it runs: both ways are compiled, with a branch"
         case "none":
             said = f"opted out {site.opted_out}, {entry_text(site.entry)}" if site.opted_out else "no entry"
             yield f"none: {said}"

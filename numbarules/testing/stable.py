@@ -56,6 +56,7 @@ def check_stable(f: Any, *args: Any, argnums: int | Iterable[int] | None = None)
         raise CheckError(f"`{_name(f)}`: a rule decides by value\n{error}") from error
     if report.refusal:
         raise CheckError(f"`{report.function}` has no gradient\n{report.refusal}")
+    _check_rules(report)
     _check_primal(f, args)
     _check_compiled(f, args, report, argnums)
     return StableCheck(report.function, tuple(t for _, t in report.arguments), sum(1 for _ in report.walk()))
@@ -63,6 +64,22 @@ def check_stable(f: Any, *args: Any, argnums: int | Iterable[int] | None = None)
 
 def _name(f: Any) -> str:
     return python_function(getattr(f, "primal", f)).__name__
+
+
+def _check_rules(report: Report) -> None:
+    """No rule that decides at run time."""
+    for site in report.walk():
+        if site.branches:
+            raise CheckError(
+                message(
+                    f"`{report.function}`: a rule of {site.call}({', '.join(site.types)}) decides by value, at run time",
+                    filename=site.place.filename,
+                    line=site.place.line,
+                    contract="type inference decides which rule is used",
+                    found=f"{site.entry}, with on_unstable='branch'",
+                    instead="decide in the rule by type alone",
+                )
+            )
 
 
 # ---------------------------------------------------------------------------------------------- the primal

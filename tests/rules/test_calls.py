@@ -326,7 +326,7 @@ def test_a_rule_for_what_numba_inlines_is_reported():
             def _(x):
                 return x, lambda ybar: ybar
 
-        assert [p.kind for p in nr.check_table() if "inlined" in p.text] == ["unreachable"]
+        assert [p.kind for p in nr.check_table() if "inlined" in p.text and p.kind != "no sample points"] == ["unreachable"]
 
 
 # Cotangents that a rule does not give

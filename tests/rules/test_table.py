@@ -374,10 +374,10 @@ def test_a_tie_between_packages_is_an_error_at_the_call_that_meets_it():
                 lookup(f, m, m)
             for part in ("a (somewhere.py:3)", "b (somewhere.py:4)", "f(M, M)", "register an entry for", "f(MType, MType)"):
                 assert part in str(error.value)
-            assert [p.kind for p in table.check() if one in p.entries] == ["ambiguous"]
+            assert [p.kind for p in table.check() if one in p.entries and p.kind != "no sample points"] == ["ambiguous"]
             both = table.add(made(f, M, M, package="one"))
             assert lookup(f, m, m).entry is both
-            assert [p for p in table.check() if one in p.entries] == []
+            assert [p for p in table.check() if one in p.entries and p.kind != "no sample points"] == []
 
 
 def test_an_equal_signature_needs_replace_within_a_package_and_is_a_tie_between_packages():
@@ -498,7 +498,7 @@ def test_check_reports_opt_outs_that_shadow_nothing():
     assert [(p.kind, p.entries) for p in small.check()] == [("shadows nothing", (idle,)), ("shadows nothing", (idle_type,))]
     assert "no rule matches a call" in str(small.check()[0])
     small.add(made(f, AbstractMatrix))
-    assert small.check() == ()
+    assert {p.kind for p in small.check()} <= {"no sample points"}
 
 
 def test_check_reports_what_cannot_be_reached_and_what_nothing_checks():
@@ -636,7 +636,7 @@ def test_of_equal_patterns_the_one_that_requires_more_and_has_it_wins():
     assert debug.lookup(f, (f8,)).entry.payload is checked
     assert debug.lookup(f, (f8,)).reason.endswith("requires debug, which there is")
     assert debug.lookup(f, (i8,)).entry.payload is narrow  # patterns come first
-    assert ["forward mode" in p.text for p in check_table() if p.entries[0].function is f] == [True]
+    assert ["forward mode" in p.text for p in check_table() if p.entries[0].function is f and p.kind != "no sample points"] == [True]
     with pytest.raises(AmbiguousRuleError, match="has an entry already"):
         rrule(f, requires="debug")(checked)
     with pytest.raises(AmbiguousRuleError, match="neither is more specific"):

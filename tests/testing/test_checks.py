@@ -87,6 +87,17 @@ def decides_by_value():
         return x * x * x, cube_pullback
 
 
+def branches():
+    @nr.rrule(cube, on_unstable="branch")
+    def cube_rule(x: nr.Real):
+        def cube_pullback(ybar):
+            return 3.0 * x * x * ybar
+
+        if x > 0.0:
+            return None
+        return x * x * x, cube_pullback
+
+
 def says_none():
     nr.opt_out(cube, nr.Real)
 
@@ -261,6 +272,18 @@ def test_a_rule_that_decides_by_value_is_found_from_the_function():
     with pytest.raises(nr.CheckError, match="decides by value") as caught:
         check_stable(f, 1.0)
     assert "cube_rule" in str(caught.value)
+
+
+def test_a_branch_at_run_time_is_found_and_shown():
+    branches()
+
+    def f(x):
+        return cube(x) * x
+
+    with pytest.raises(nr.CheckError, match="decides by value, at run time"):
+        check_stable(f, 1.0)
+    assert "both ways are compiled" in str(nr.explain(f, 1.0))
+    assert check_gradient(f, -1.1).error < 1e-9
 
 
 def test_a_value_of_two_types_is_found_with_its_line():
