@@ -1,5 +1,8 @@
 """Compiled reverse-mode derivatives of Numba-jitted functions."""
 
+import importlib
+import typing
+
 from .api import grad as grad
 from .api import njit_grad as njit_grad
 from .api import value_and_grad as value_and_grad
@@ -38,3 +41,10 @@ from .rules.register import rule_scope as rule_scope
 from .rules.register import scalar_rule as scalar_rule
 from .specialized import specialized as specialized
 from .structs import struct as struct
+
+
+def __getattr__(name: str) -> typing.Any:
+    """`numbarules.structured` when it is first asked for: it teaches Numba new types for functions of NumPy."""
+    if name == "structured":
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -16,7 +16,7 @@ from numba.extending import overload, overload_attribute, overload_method
 
 from ._numba import INPLACE, Dispatcher, forget_implementations
 from .errors import RuleError, message
-from .rules.patterns import Tail, Union
+from .rules.patterns import Category, on_change, parts_of
 from .rules.register import entry_of
 from .rules.table import Entry, Table, function_key, show_key, table
 from .structs import StructType
@@ -123,7 +123,7 @@ def _teach_numba(entry: Entry, method: str | None, attribute: bool) -> None:
     """Sees to it that Numba asks for implementations, and asks again for types that had none."""
     key = entry.function
     if isinstance(key, tuple):
-        register = (overload_attribute if attribute else overload_method)(*key, **({} if attribute else {"strict": False}))
+        register = (overload_attribute if attribute else overload_method)(*key, strict=False)
         _teach(key, key, entry, register)
     else:
         _teach(id(key), key, entry, overload(key, strict=False))
@@ -191,8 +191,26 @@ _UFUNCS = {
 }
 
 
+_open: list[tuple[Entry, str | None, bool]] = []
+"""The implementations for categories, which may get members later."""
+
+
 def _teach_python(entry: Entry, method: str | None, attribute: bool) -> None:
     """Gives struct classes that an implementation names what Python needs to find it, where they have none of their own."""
+    if any(issubclass(p, Category) for p in _parts(entry) if isinstance(p, type)):
+        _open.append((entry, method, attribute))
+    _install_all(entry, method, attribute)
+
+
+def _teach_new_members() -> None:
+    for each in _open:
+        _install_all(*each)
+
+
+on_change(_teach_new_members)
+
+
+def _install_all(entry: Entry, method: str | None, attribute: bool) -> None:
     key = entry.function
     for position, cls in _struct_classes(entry):
         if isinstance(key, tuple):
@@ -210,11 +228,17 @@ def _teach_python(entry: Entry, method: str | None, attribute: bool) -> None:
 
 def _struct_classes(entry: Entry) -> Iterator[tuple[int, type]]:
     for position, pattern in enumerate(entry.patterns):
-        pattern = pattern.pattern if isinstance(pattern, Tail) else pattern
-        for each in pattern.members if isinstance(pattern, Union) else [pattern]:
-            cls = type(each) if isinstance(each, types.Type) else each
-            if isinstance(cls, type) and issubclass(cls, StructType):
-                yield position, cls.struct.python_class
+        for part in parts_of(pattern):
+            members = part._members if isinstance(part, type) and issubclass(part, Category) else (part,)
+            for each in members:
+                cls = type(each) if isinstance(each, types.Type) else each
+                if isinstance(cls, type) and issubclass(cls, StructType):
+                    yield position, cls.struct.python_class
+
+
+def _parts(entry: Entry) -> Iterator[Any]:
+    for pattern in entry.patterns:
+        yield from parts_of(pattern)
 
 
 def _install(cls: type, name: str, value: Any) -> None:

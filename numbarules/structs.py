@@ -26,7 +26,7 @@ from ._numba_lowering import cgutils, impl_ret_borrowed, lower_constant
 from .errors import RuleError, message
 from .rules.patterns import Category, register_category, register_type
 
-__all__ = ["StructClass", "StructType", "struct", "struct_of"]
+__all__ = ["StructClass", "StructType", "maker", "struct", "struct_of"]
 
 Class = TypeVar("Class", bound=type)
 
@@ -67,7 +67,7 @@ class StructClass:
         return known
 
 
-def struct(*, category: type[Category] | None = None, ndim: int | None = None) -> Callable[[Class], Class]:
+def struct(*, category: type[Category] | None = None, ndim: int | Callable[[StructType], int] | None = None) -> Callable[[Class], Class]:
     """A class decorator that makes an immutable struct of the annotated fields and teaches it to Numba. Returns the class itself.
 
     The fields may be numbers, arrays of any layout, tuples, strings and other structs; the annotations name them and are not checked.
@@ -76,7 +76,7 @@ def struct(*, category: type[Category] | None = None, ndim: int | None = None) -
     Python, and has in jitted code no constructor but the ones that are registered for it.
 
     `category`: what rule patterns take the type for, `AbstractMatrix` or `Number` for example; in annotations of rules the class itself
-    stands for its type. `ndim`: the number of dimensions, for array-likes.
+    stands for its type. `ndim`: the number of dimensions, for array-likes; or a function of the Numba type that tells it.
 
     Raises RuleError for a class without fields, and for a field whose name starts with an underscore.
 
@@ -94,7 +94,7 @@ def struct(*, category: type[Category] | None = None, ndim: int | None = None) -
     """
 
     def decorate(cls: Class) -> Class:
-        made = _struct_class(cls, {} if ndim is None else {"ndim": ndim})
+        made = _struct_class(cls, {} if ndim is None else {"ndim": property(ndim) if callable(ndim) else ndim})
         _teach_typing(made)
         _teach_conversion(made)
         register_type(cls, made.type_class)
@@ -103,6 +103,12 @@ def struct(*, category: type[Category] | None = None, ndim: int | None = None) -
         return cls
 
     return decorate
+
+
+def maker(python_class: type) -> Callable[..., Any]:
+    """The function that builds a value of a struct class from all its fields, whatever constructor the class has."""
+    made: StructClass = python_class.__numbarules_struct__  # type: ignore[attr-defined]
+    return made.make
 
 
 def struct_of(numba_type: Any) -> StructClass | None:
@@ -114,7 +120,7 @@ def struct_of(numba_type: Any) -> StructClass | None:
 
 
 def _struct_class(cls: type, attributes: dict[str, Any]) -> StructClass:
-    own_new, own_repr = "__new__" in cls.__dict__, any("__repr__" in c.__dict__ for c in cls.__mro__[:-1])
+    own_new, own_repr = _defines(cls, "__new__"), _defines(cls, "__repr__")
     dataclass(frozen=True, eq=False, repr=False, init=not own_new)(cls)
     fields = tuple(f.name for f in dataclasses.fields(cls))
     if not fields or any(f.startswith("_") for f in fields):
@@ -143,6 +149,10 @@ def _struct_class(cls: type, attributes: dict[str, Any]) -> StructClass:
     if not own_repr:
         cls.__repr__ = _repr  # type: ignore[assignment, method-assign]
     return made
+
+
+def _defines(cls: type, name: str) -> bool:
+    return any(name in c.__dict__ for c in cls.__mro__ if c is not object)
 
 
 def _values(value: Any) -> list[Any]:
@@ -202,7 +212,7 @@ def _teach_typing(made: StructClass) -> None:
         items = [typeof_impl(v, c) for v in _values(value)]
         return None if None in items else made.numba_type(tuple(items))
 
-    builders = [made.make] if "__new__" in made.python_class.__dict__ else [made.make, made.python_class]
+    builders = [made.make] if _defines(made.python_class, "__new__") else [made.make, made.python_class]
     for builder in builders:
         type_callable(builder)(_typer_for(made))
         lower_builtin(builder, types.VarArg(types.Any))(lower_build)

@@ -46,7 +46,9 @@ __all__ = [
     "method_of_class",
     "more_specific",
     "names_type",
+    "on_change",
     "overlap",
+    "parts_of",
     "plain",
     "python_class_of",
     "register_category",
@@ -161,6 +163,11 @@ def register_category(category: type[Category], member: Any) -> None:
             base._members |= {pattern}
     for tell in _changed:
         tell()
+
+
+def on_change(callback: Callable[[], None]) -> None:
+    """Calls back whenever a category has got a member."""
+    _changed.append(callback)
 
 
 def register_type(python_class: type, numba_type: Any) -> None:
@@ -281,6 +288,15 @@ def meet(p: Any, q: Any) -> Any:
 def overlap(p: Any, q: Any) -> bool:
     """True where some known type matches both."""
     return meet(p, q) is not _NOTHING
+
+
+def parts_of(pattern: Any) -> Iterable[Any]:
+    """The patterns that a pattern is made of: the alternatives of a union, what an intersection has in common, or itself."""
+    if isinstance(pattern, Tail):
+        return parts_of(pattern.pattern)
+    if isinstance(pattern, Union):
+        return pattern.members
+    return pattern.parts if isinstance(pattern, _Both) else (pattern,)
 
 
 def apart(p: Any, q: Any) -> bool:
