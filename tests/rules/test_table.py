@@ -586,10 +586,9 @@ def test_check_reports_what_is_shadowed_in_all_its_alternatives():
     def either(x: types.Float | types.Integer):
         pass
 
-    assert not [p for p in check_table() if "shadowed" in p.text]
+    assert not [p for p in check_table() if "shadowed" in p.text and p.kind != "no sample points"]
     first, second = opt_out(f, types.Float), opt_out(f, types.Integer)
-    (problem,) = [p for p in check_table() if "shadowed" in p.text]
-    assert problem.kind == "unreachable"
+    (problem,) = [p for p in check_table() if p.kind == "unreachable" and "shadowed" in p.text]
     assert problem.entries[0].payload is either
     assert set(problem.entries[1:]) == {first, second}
 
