@@ -7,14 +7,17 @@ functions that it calls are looked into.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from .._numba import Dispatcher, NumbaError
 from ..analysis.alias import holds_memory
 from ..analysis.effects import effects
 from ..errors import UnsupportedError
-from ..ir.nodes import Apply, Const, For, Function, If, Loc, Named, Operand, Region, Stmt, Var, While
+from ..ir.nodes import Apply, Attribute, Const, For, Function, If, Loc, Method, Named, Operand, Region, Stmt, Var, While
 from ..ir.rewrite import Builder, Names
+from ..ir.types import Array
 from .calls import Callee, split_call
+from .methods import method_of
 
 __all__ = ["Sharing", "sharing_of"]
 
@@ -49,16 +52,28 @@ def changes_or_shares(stmt: Stmt) -> str | None:
     e = effects(stmt)
     if e.writes:
         return "writes into an argument"
-    if e.aliases and not e.opaque and any(map(_shared, stmt.results)):
-        return "may return a view of an argument"
+    code = _own_code(stmt)
+    if code is None:
+        views = e.aliases and not e.opaque and any(map(_shared, stmt.results))
+        return "may return a view of an argument" if views else None
+    walk = _Walk(())
+    walk.call(stmt, code)
+    if walk.writes:
+        return "writes into an argument"
+    if any(walk.of(r) is walk.of(a) for r in stmt.results for a in stmt.args if isinstance(a, Var) and _shared(r) and _shared(a)):
+        return "may return memory of an argument"
+    return None
+
+
+def _own_code(stmt: Stmt) -> Any:
+    """The jitted function, or the implementation of an overloaded one, that a call runs; None for NumPy's, whose effects are known."""
     match stmt.op:
         case Apply(Named(obj)) if isinstance(obj, Dispatcher):
-            walk = _Walk(())
-            walk.call(stmt, obj)
-            if walk.writes:
-                return "writes into an argument"
-            if any(walk.of(r) is walk.of(a) for r in stmt.results for a in stmt.args if isinstance(a, Var) and _shared(r) and _shared(a)):
-                return "may return memory of an argument"
+            return obj
+        case Apply(Named(obj)) if effects(stmt).opaque and callable(obj):
+            return method_of(stmt)
+        case Apply(Attribute() | Method()) if not isinstance(stmt.args[0].type, Array):
+            return method_of(stmt)
     return None
 
 

@@ -76,12 +76,13 @@ def _modelled(entry: Entry) -> bool:
     if entry.kind != "rule":
         return False
     if isinstance(key, tuple):
-        return issubclass(key[0], types.Array) and key[1] in _ARRAY_ATTRIBUTES
+        struct = getattr(key[0], "struct", None)
+        return (issubclass(key[0], types.Array) and key[1] in _ARRAY_ATTRIBUTES) or (struct is not None and key[1] in struct.fields)
     if key is operator.getitem or key is operator.setitem:
         index = _plain(entry)[1:2]
         return bool(index) and any(covers(t, index[0]) for t in (types.Integer, types.SliceType, types.SliceLiteral))
-    named_tuple = isinstance(key, type) and issubclass(key, tuple)
-    return named_tuple or any(key is f for f in (*_ALLOCATIONS, *_SYNTAX))
+    of_fields = isinstance(key, type) and (issubclass(key, tuple) or ("__numbarules_struct__" in vars(key) and "__new__" not in vars(key)))
+    return of_fields or any(key is f for f in (*_ALLOCATIONS, *_SYNTAX))
 
 
 def _arrays(entry: Entry, relation: Any) -> bool:

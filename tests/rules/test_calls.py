@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import operator
+from typing import NamedTuple
 
 import numpy as np
 import pytest
-from numba import njit, types, vectorize
-from numba.extending import overload
+from numba import njit, typeof, types, vectorize
+from numba.extending import overload, overload_attribute, overload_method
 
 import numbarules as nr
 from numbarules.compile.keywords import positional
@@ -223,6 +224,114 @@ def test_several_results_and_those_without_a_cotangent():
         np.testing.assert_allclose(nr.grad(use_first)(V), 7.0)
 
 
+# Structs
+
+
+@nr.struct(category=nr.AbstractMatrix, ndim=2)
+class Stretch:
+    factors: np.ndarray
+
+    def trace(self):
+        return np.sum(self.factors)
+
+    @property
+    def inverses(self):
+        return 1.0 / self.factors
+
+    def __new__(cls, factors):
+        made = object.__new__(cls)
+        object.__setattr__(made, "factors", factors)
+        return made
+
+
+StretchType = type(typeof(Stretch(V)))
+
+
+@overload(Stretch)
+def _stretch(factors):
+    make = Stretch.__numbarules_struct__.make
+    return lambda factors: make(1.0 * factors)
+
+
+@overload_method(StretchType, "trace")
+def _trace(self):
+    return lambda self: np.sum(self.factors)
+
+
+@overload_attribute(StretchType, "inverses")
+def _inverses(self):
+    return lambda self: 1.0 / self.factors
+
+
+@overload(operator.matmul)
+def _stretched(A, v):
+    if isinstance(A, StretchType):
+        return lambda A, v: A.factors * v
+
+
+@njit
+def of_method(x):
+    return Stretch(x).trace()
+
+
+@njit
+def of_attribute(x):
+    return np.sum(Stretch(x).inverses)
+
+
+@njit
+def of_operator_on_struct(x):
+    return np.sum(Stretch(x) @ x)
+
+
+@pytest.mark.parametrize("spelling", ["Stretch.trace", Stretch.trace])
+def test_a_method_of_a_struct(spelling):
+    with nr.rule_scope():
+
+        @nr.rrule(spelling)
+        def trace_rule(A):
+            return np.sum(A.factors), lambda ybar: Stretch(np.full(A.factors.shape, 7.0 * ybar))
+
+        np.testing.assert_allclose(nr.grad(of_method)(V), 7.0)
+    assert trace_rule(Stretch(V))[0] == 6.0  # plain Python
+
+
+@pytest.mark.parametrize("spelling", [(Stretch, "inverses"), Stretch.inverses])
+def test_an_attribute_of_a_struct(spelling):
+    with nr.rule_scope():
+
+        @nr.rrule(spelling)
+        def _(A: Stretch):
+            return 1.0 / A.factors, lambda ybar: Stretch(7.0 * ybar)
+
+        np.testing.assert_allclose(nr.grad(of_attribute)(V), 7.0)
+    np.testing.assert_allclose(nr.grad(of_attribute)(V), -1.0 / V**2)
+
+
+def test_a_constructor_with_code_of_its_own_may_have_a_rule():
+    with nr.rule_scope():
+
+        @nr.rrule(Stretch)
+        def _(factors: nr.AbstractVector):
+            return Stretch(1.0 * factors), lambda ybar: 7.0 * ybar.factors
+
+        np.testing.assert_allclose(nr.grad(of_method)(V), 7.0)
+
+
+def test_a_whole_type_is_opted_out_without_ambiguities():
+    with nr.rule_scope():
+
+        @nr.rrule(operator.matmul, replace=True)
+        def _(A: nr.AbstractMatrix, v: nr.AbstractVector):
+            return np.zeros(v.shape), lambda ybar: (None, None)
+
+        before = [p for p in nr.check_table() if p.kind == "ambiguous"]
+        nr.opt_out(nr.Any, Stretch)
+        np.testing.assert_allclose(nr.grad(of_operator_on_struct)(V), 2.0 * V)  # sum(x * x)
+        assert [p for p in nr.check_table() if p.kind == "ambiguous"] == before
+        assert [str(o).partition(",")[0] for o in nr.opted_out() if o.function is nr.Any] == ["Any(StretchType)"]
+
+
 # Calls that no rule can stand for
 
 
@@ -235,6 +344,20 @@ def clear(x):
 @njit
 def part(x):
     return x[1:]
+
+
+def tail(x):
+    raise NotImplementedError
+
+
+@overload(tail)
+def _tail(x):
+    return lambda x: x[1:]
+
+
+@njit
+def of_tail(x):
+    return np.sum(tail(x))
 
 
 @njit
@@ -265,6 +388,7 @@ def of_in_place(x):
     [
         (clear, 1, of_clear, "writes into an argument"),
         (part, 1, of_part, "may return memory of an argument"),
+        (tail, 1, of_tail, "may return memory of an argument"),
         (np.ravel, 1, of_ravel, "may return a view"),
         (operator.iadd, 2, of_in_place, "writes into an argument"),
     ],
@@ -301,6 +425,25 @@ def test_a_rule_for_a_primitive_of_the_engine_is_reported(key):
 
         (problem,) = [p for p in nr.check_table() if p.kind == "unreachable"]
         assert "primitive of the engine" in problem.text
+
+
+@nr.struct()
+class Pair:
+    left: float
+    right: float
+
+
+class Named(NamedTuple):
+    left: float
+
+
+@pytest.mark.parametrize("key", ["Pair.left", Pair, Named, np.zeros, range])
+def test_fields_plain_constructors_and_allocations_are_primitives_too(key):
+    with nr.rule_scope(), pytest.warns(UserWarning, match="primitive of the engine"):
+
+        @nr.rrule(key)
+        def _(*args):
+            return args[0], lambda ybar: (ybar,)
 
 
 def test_indexing_by_integers_is_a_primitive_for_arrays_only():
