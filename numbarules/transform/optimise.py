@@ -25,6 +25,7 @@ from ..ir.nodes import (
     Named,
     Offset,
     Operand,
+    Raise,
     Region,
     Shape,
     Stmt,
@@ -110,6 +111,14 @@ class _Share:
 
 
 _EVERYTHING = object()
+
+
+def _loads(stmt: Stmt) -> bool:
+    return isinstance(stmt.op, Load | Get) or any(isinstance(s.op, Load | Get) for r in stmt.regions for s in walk(r))
+
+
+def _raises(stmt: Stmt) -> bool:
+    return isinstance(stmt.op, Raise) or any(isinstance(s.op, Raise) for r in stmt.regions for s in walk(r))
 
 
 def _uses(stmt: Stmt) -> list[Var]:
@@ -224,9 +233,11 @@ class _Hoist:
         written = _written(stmt.regions, self.aliases)
         before: list[Stmt] = []
         kept: list[Stmt] = []
+        checked = False  # whether a test that raises stands in front: it may be what makes a load safe
         for s in region.body:
-            if any(v in inside for v in _uses(s)) or not self.movable(s, written):
+            if any(v in inside for v in _uses(s)) or not self.movable(s, written) or (checked and _loads(s)):
                 kept.append(s)
+                checked = checked or _raises(s)
                 continue
             inside -= set(s.results)
             before += self.guarded(stmt, s) if isinstance(s.op, Load | Get) else [s]

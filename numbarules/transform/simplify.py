@@ -107,9 +107,16 @@ class _Propagate:
             return True
         then, orelse = (self.region(r, dict(env)) for r in stmt.regions)
         results, ya, yb = [], [], []
-        if then.yields is None or orelse.yields is None:
+        if then.yields is None and orelse.yields is None:
             b.add(_rewritten(stmt, args, stmt.results, (then, orelse)))
-            return then.yields is not None or orelse.yields is not None
+            return False
+        if then.yields is None or orelse.yields is None:  # one side raises: the other one is what follows
+            goes_on = orelse if then.yields is None else then
+            nothing = Region((), (), ())
+            b.add(_rewritten(stmt, args, (), (then, nothing) if then.yields is None else (nothing, orelse)))
+            b.body.extend(goes_on.body)
+            env.update(zip(stmt.results, goes_on.yields or (), strict=True))
+            return True
         for r, x, y in zip(stmt.results, then.yields, orelse.yields, strict=True):
             if same_operand(x, y):
                 env[r] = x

@@ -8,10 +8,28 @@ from collections.abc import Callable
 
 import pytest
 
-from numbarules.ir.nodes import UNDEFINED, Alloc, Apply, Const, For, Function, If, Load, Named, Operand, Stmt, Store, Var, While, const
+from numbarules.ir.nodes import (
+    UNDEFINED,
+    Alloc,
+    Apply,
+    Const,
+    For,
+    Function,
+    If,
+    Load,
+    Named,
+    Operand,
+    Raise,
+    Stmt,
+    Store,
+    Var,
+    While,
+    const,
+)
 from numbarules.ir.rewrite import Builder, Names
 from numbarules.ir.text import region_text
 from numbarules.ir.types import BOOL, FLOAT64, INT64, Array
+from numbarules.primitives import Failure
 from numbarules.transform.simplify import simplify
 
 VECTOR = Array(FLOAT64, 1, "C")
@@ -72,6 +90,24 @@ def undefined_on_one_side(b: Builder, x: Var, n: Var, a: Var) -> Operand:
     r, c = b.names.var(FLOAT64, "r"), call(b, operator.lt, x, const(0.0), t=BOOL)
     b.add(Stmt(If(), (c,), (r,), (b.child().region((), [x]), b.child().region((), [Const(FLOAT64, UNDEFINED)]))))
     return r
+
+
+def what_follows_a_check(b: Builder, x: Var, n: Var, a: Var) -> Operand:
+    """
+    %v.4: bool = operator.lt %n.1, 0
+    if %v.4:
+        raise
+    else:
+        yield
+    %v.5: f64 = operator.mul %x.0, %x.0
+    yield %v.5
+    """
+    test = call(b, operator.lt, n, const(0), t=BOOL)
+    fails, goes_on = b.child(), b.child()
+    fails.add(Stmt(Raise(Failure(ValueError, "negative"))))
+    y = b.names.var(FLOAT64, "y")
+    b.add(Stmt(If(), (test,), (y,), (fails.region((), None), goes_on.region((), [call(goes_on, operator.mul, x, x)]))))
+    return y
 
 
 def an_invariant_loop_value(b: Builder, x: Var, n: Var, a: Var) -> Operand:
@@ -143,6 +179,7 @@ CASES = [
     a_known_branch,
     one_value_on_both_sides,
     undefined_on_one_side,
+    what_follows_a_check,
     an_invariant_loop_value,
     an_affine_loop_value,
     a_loop_value_nobody_uses,
