@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numba import njit, types
+from numba.extending import overload
 
 import numbarules as nr
 
@@ -144,3 +145,71 @@ def test_where_the_types_decide_no_branch_is_left():
 
         assert nr.no_rrule(square, types.float64[::1])
         np.testing.assert_allclose(nr.grad(overwritten)(SMALL), [0.0012, 0.1204, 0.27])
+
+
+@nr.struct(category=nr.AbstractMatrix, ndim=2)
+class Stretch:
+    factors: np.ndarray
+
+
+def squared(A):
+    raise NotImplementedError
+
+
+@overload(squared)
+def _squared(A):
+    return lambda A: Stretch(A.factors * A.factors)
+
+
+@njit
+def use_squared(x):
+    return np.sum(squared(Stretch(1.0 * x)).factors * x)
+
+
+def test_structs_on_both_sides():
+    with nr.rule_scope():
+
+        @nr.rrule(squared, on_unstable="branch")
+        def _(A: Stretch):
+            if A.factors[0] > 0.5:
+                return None
+
+            def squared_pullback(ybar):
+                return Stretch(20.0 * ybar.factors * A.factors)  # ten times too much: it shows which way was taken
+
+            return Stretch(A.factors * A.factors), squared_pullback
+
+        gradient = nr.grad(use_squared)
+        np.testing.assert_allclose(gradient(LARGE), 3.0 * LARGE**2)
+        np.testing.assert_allclose(gradient(SMALL), 21.0 * SMALL**2)
+
+
+@njit
+def scan(x):
+    y = np.zeros(3)
+    for k in range(3):
+        for i in range(3):
+            y[i] += cube(x[i] * (k + 1)) * y[i - 1] + x[i]
+            x = x * 1.01
+    return np.sum(y)
+
+
+def test_what_is_kept_is_recorded_in_nested_loops():
+    with nr.rule_scope():
+
+        @nr.rrule(cube, on_unstable="branch")
+        def _(x):
+            z = np.full(2, x)
+            if x > 0.5:
+                return None
+
+            def cube_pullback(ybar):
+                return 1.5 * ybar * (z[0] * z[0] + z[1] * z[1])
+
+            return x * x * x, cube_pullback
+
+        _, pullback = nr.vjp(scan, SMALL)
+        h = 1e-6
+        differences = [(scan(SMALL + h * e) - scan(SMALL - h * e)) / (2 * h) for e in np.eye(3)]
+        for scale in (1.0, 2.0):
+            np.testing.assert_allclose(pullback(scale)[0], scale * np.array(differences), rtol=1e-6)
