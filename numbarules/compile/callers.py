@@ -210,7 +210,7 @@ def _restore(dispatcher: Any, pending: _Pending) -> None:
     for args in pending.order:
         kept = dispatcher.overloads.get(args)
         if kept is not None:
-            dispatcher._insert([a._code for a in args], kept.entry_point, kept.objectmode)
+            dispatcher.add_overload(kept)
             continue
         return_type = pending.dropped[args]
         try:

@@ -10,7 +10,7 @@ from .._numba import Dispatcher, typed_ir, types
 from ..capture.translate import translate
 from ..errors import UnsupportedError, message
 from ..ir.nodes import Function
-from .lookups import current
+from .lookups import current, remembered
 from .owned import memo_of, renew
 
 __all__ = ["bind", "capture", "forget", "options_of", "python_function", "recursive"]
@@ -53,13 +53,14 @@ def capture(function: Callable[..., Any], args: tuple[Any, ...], options: Mappin
     key = (args, tuple(sorted((k, repr(v)) for k, v in options.items())))
     if (record := current()) is not None:
         record.sources.add(function)
-    found = memo_of(function, "captures")
-    if key not in found:
+
+    def make() -> Function:
         itself = _own_dispatcher(function)
         if itself is not None:  # only a compiled function tells Numba the type of its own result
             itself.compile(tuple(t for t in args if not isinstance(t, types.Omitted)))
-        found[key] = translate(typed_ir(function, args, options), tuple(sorted(options.items(), key=lambda item: item[0])))
-    captured: Function = found[key]
+        return translate(typed_ir(function, args, options), tuple(sorted(options.items(), key=lambda item: item[0])))
+
+    captured: Function = remembered(memo_of(function, "captures"), key, make, function.__name__)
     return captured
 
 

@@ -11,11 +11,12 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ..ir.nodes import Loc
 from ..rules.table import Entry, Found, question
-from .owned import memo_of
+from .owned import Memo, memo_of
 
 __all__ = [
     "Lookup",
@@ -30,6 +31,7 @@ __all__ = [
     "reached",
     "record_at",
     "recording",
+    "remembered",
     "use",
     "when_idle",
 ]
@@ -228,6 +230,28 @@ def recording(record: Record) -> Iterator[Record]:
         yield record
     finally:
         end()
+
+
+def remembered(memo: Memo, key: Any, make: Callable[[], Any], name: str) -> Any:
+    """What is in a memo under a key, made once, until something changes that it was made with; that is in the records of its users."""
+    if key not in memo:
+        record = Record(name, partial(_forget, weakref.ref(memo), key))
+        try:
+            with recording(record):
+                made = make()
+        except BaseException:
+            use(record)  # what failed is tried again when that changes
+            raise
+        memo[key] = made, record if record.lookups or record.uses else None
+    value, record = memo[key]
+    if record is not None:
+        use(record)
+    return value
+
+
+def _forget(memo: weakref.ref[Memo], key: Any) -> None:
+    if (found := memo()) is not None:
+        found.pop(key, None)
 
 
 def current() -> Record | None:

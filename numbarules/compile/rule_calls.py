@@ -18,6 +18,7 @@ from ..rules.patterns import names_type
 from ..rules.table import Entry
 from .branching import Branching
 from .contracts import changes_or_shares, sharing_of
+from .lookups import remembered
 from .owned import memo_of
 from .rule_arguments import Bound
 from .rule_pullbacks import Half, carries, refuse, rule_name
@@ -28,11 +29,12 @@ __all__ = ["RuleCalls", "answer"]
 
 def answer(entry: Entry, args: tuple[Any, ...], options: Mapping[str, Any]) -> OptedOut | Pair:
     """What the rule of an entry says at Numba argument types, under `njit` options; each question is asked once."""
-    known = memo_of(entry.payload, "answers")
     key = (args, tuple(sorted((k, repr(v)) for k, v in options.items())), entry.on_unstable)
-    if key not in known:
-        known[key] = convert(entry.payload, args, options, branch=entry.on_unstable == "branch")
-    said: OptedOut | Pair = known[key]
+
+    def make() -> OptedOut | Pair:
+        return convert(entry.payload, args, options, branch=entry.on_unstable == "branch")
+
+    said: OptedOut | Pair = remembered(memo_of(entry.payload, "answers"), key, make, entry.origin.name)
     return said
 
 

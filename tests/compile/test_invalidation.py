@@ -8,6 +8,7 @@ import threading
 import numpy as np
 import pytest
 from numba import cfunc, float64, njit, types, vectorize
+from numba.extending import overload
 
 import numbarules as nr
 from numbarules.compile.owned import memo_of
@@ -394,8 +395,6 @@ def test_registering_while_compiling():
     def rule(x):
         return x, lambda ybar: 7.0 * ybar
 
-    from numba.extending import overload
-
     def noted(x):
         raise NotImplementedError
 
@@ -418,6 +417,68 @@ def test_registering_while_compiling():
     assert b(2.0) == 8.0 and a(2.0) == 4.0
 
 
+def applied(f, x):
+    raise NotImplementedError
+
+
+@overload(applied)
+def _applied(f, x):
+    return lambda f, x: f(x) + f(x)
+
+
+@njit
+def twice_p(x):
+    return 2.0 * p(x)
+
+
+@njit
+def of_applied(x):
+    return applied(twice_p, x)
+
+
+def test_the_method_that_is_differentiated_and_a_rule_that_differentiates():
+    a = nr.grad(of_applied)
+    assert a(3.0) == 24.0
+    with nr.rule_scope():
+        put(p, 7.0)
+        assert a(3.0) == 28.0, "what an overload's implementation calls"
+    with nr.rule_scope():
+
+        @nr.rrule(applied)
+        def rule(f, x):
+            y, pull = nr.vjp(f, x)
+
+            def applied_pullback(ybar):
+                return None, 10.0 * pull(ybar)[0]
+
+            return y + y, applied_pullback
+
+        assert a(3.0) == 120.0
+        with nr.rule_scope():
+            put(p, 7.0)
+            assert a(3.0) == 140.0, "what is differentiated in the body of a rule"
+        assert a(3.0) == 120.0
+    assert a(3.0) == 24.0
+
+
+def test_callers_that_call_each_other():
+    a = nr.grad(of_p)
+
+    @njit
+    def even(x, n):
+        return a(x) if n == 0 else odd(x, n - 1)
+
+    @njit
+    def odd(x, n):
+        return 0.0 if n == 0 else even(x, n - 1)
+
+    assert even(3.0, 2) == odd(3.0, 1) == 6.0
+    with nr.rule_scope():
+        put(p, 7.0)
+        assert even(3.0, 2) == odd(3.0, 1) == 7.0
+    assert odd(3.0, 1) == even(3.0, 2) == 6.0
+
+
 def test_memos_are_emptied():
     nr.grad(of_twice)(1.0)
     units = memo_of(twice, "units")
@@ -427,19 +488,29 @@ def test_memos_are_emptied():
         assert len(units) == 0
 
 
+@njit(nogil=True)
+def long(x, n):
+    s = 0.0
+    for _ in range(n):
+        s += math.sin(p(x) + s)
+    return s
+
+
 def test_threads_that_call_meanwhile():
-    a, stop, seen, failures = nr.grad(of_p), threading.Event(), set(), []
+    a, slow, stop, seen, failures = nr.grad(of_p), nr.grad(long), threading.Event(), set(), []
 
     def call():
         try:
             while not stop.is_set():
                 seen.add(a(2.0))
                 seen.add(caller(2.0))
-        except Exception as e:
+                slow(2.0, 20_000)  # the table of Numba changes while the code runs without the lock of the interpreter
+                seen.add(nr.vjp(of_p, 2.0)[1](1.0)[0])
+        except BaseException as e:
             failures.append(e)
 
     threads = [threading.Thread(target=call) for _ in range(3)]
-    a(2.0), caller(2.0)
+    a(2.0), caller(2.0), slow(2.0, 1)
     for t in threads:
         t.start()
     try:
