@@ -155,9 +155,19 @@ def _scalars(stmt: Stmt) -> bool:
     return True
 
 
-@functools.lru_cache(512)
 def _scalar_call(callee: Named) -> Effects:
     """The effects of a call whose arguments are scalars, which do not depend on what they are."""
+    lasting = getattr(callee.obj, "__module__", None) in ("_operator", "math", "cmath", "builtins", "numpy")
+    return _lasting_call(callee) if lasting else _scalar_effects(callee)
+
+
+@functools.cache
+def _lasting_call(callee: Named) -> Effects:
+    """Remembered for what is never dropped: a user's function, or an array in a global, is not kept alive by this."""
+    return _scalar_effects(callee)
+
+
+def _scalar_effects(callee: Named) -> Effects:
     obj: Any = callee.obj
     if (said := _said(obj)) is not None:
         return said

@@ -25,6 +25,7 @@ __all__ = [
     "begin",
     "current",
     "end",
+    "kept",
     "live_questions",
     "live_records",
     "note",
@@ -247,6 +248,11 @@ def remembered(memo: Memo, key: Any, make: Callable[[], Any], name: str) -> Any:
     if record is not None:
         use(record)
     return value
+
+
+def kept(memo: Memo | None) -> list[tuple[Any, Any]]:
+    """The keys and values of a memo that `remembered` fills."""
+    return [(key, value) for key, (value, _) in list((memo or {}).items())]
 
 
 def _forget(memo: weakref.ref[Memo], key: Any) -> None:

@@ -9,6 +9,7 @@ from .._numba import types
 from ..capture.closures import OptedOut
 from ..rules.patterns import show
 from ..rules.table import Entry, Origin, show_key, table
+from .lookups import kept
 from .owned import existing_memo
 from .rule_arguments import bound_types
 from .rule_calls import answer
@@ -77,7 +78,7 @@ def opted_out() -> tuple[OptOut, ...]:
 
 def _by_rule(entry: Entry) -> list[OptOut]:
     out = []
-    for (args, _, _), said in list((existing_memo(entry.payload, "answers") or {}).items()):
+    for (args, _, _), said in kept(existing_memo(entry.payload, "answers")):
         if isinstance(said, OptedOut):
             given = _given(args)
             if entry.matches(given):
