@@ -78,7 +78,10 @@ def _called(callee: Any, args: Types) -> None:
     if typed is None or getattr(typed, "__numbarules_internal__", False) or typed.__name__.startswith("__numba_parfor"):
         return
     if caller is None or caller.function is None or caller.function() is not typed:
-        memo_of(typed, "records").setdefault(None, _fixed(typed)).add_use(record)
+        own = memo_of(typed, "records")
+        if None not in own or own[None].dropped:  # dropped: it was named, and has compiled something else since
+            own[None] = _fixed(typed)
+        own[None].add_use(record)
 
 
 def _fixed(function: Any) -> Record:
