@@ -16,7 +16,7 @@ from numbarules.rules import patterns as pt
 from numbarules.rules.patterns import Tail, covers, meet
 
 if TYPE_CHECKING:
-    from numbarules.rules.table import Entry
+    from numbarules.rules.entries import Entry
 
 __all__ = ["unreachable", "unused"]
 
