@@ -15,7 +15,7 @@ from ..analysis.effects import effects
 from ..errors import UnsupportedError
 from ..ir.nodes import Apply, Attribute, Const, For, Function, If, Loc, Method, Named, Operand, Region, Stmt, Var, While
 from ..ir.rewrite import Builder, Names
-from ..ir.types import Array
+from ..ir.types import Array, Opaque
 from .calls import Callee, split_call
 from .methods import method_of
 
@@ -52,6 +52,8 @@ def changes_or_shares(stmt: Stmt) -> str | None:
     e = effects(stmt)
     if e.writes:
         return "writes into an argument"
+    if not any(map(_shared, stmt.args)):
+        return None
     code = _own_code(stmt)
     if code is None:
         views = e.aliases and not e.opaque and any(map(_shared, stmt.results))
@@ -78,7 +80,7 @@ def _own_code(stmt: Stmt) -> Any:
 
 
 def _shared(v: Operand) -> bool:
-    return holds_memory(v.type)
+    return holds_memory(v.type) and not (isinstance(v.type, Opaque) and v.type.constant)
 
 
 @dataclass(slots=True)
@@ -139,7 +141,9 @@ class _Walk:
         self.writes += [(a, stmt.loc) for a in (stmt.args[i] for i in places if i >= 0) if isinstance(a, Var)]
 
     def call(self, stmt: Stmt, dispatcher: object) -> None:
-        """A jitted function that the rule calls: its own code is looked at."""
+        """A jitted function that is called: its own code is looked at, where it is given memory at all."""
+        if not any(map(_shared, stmt.args)):
+            return
         b = Builder(Names(2_000_000), stmt.loc)
         try:
             call = split_call(stmt, dispatcher, b)

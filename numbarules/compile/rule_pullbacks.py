@@ -238,6 +238,7 @@ class Half:
                 "returns the wrong number of cotangents",
                 "a pullback returns one cotangent for each argument, None for no contribution; bare for one argument that is no tuple",
                 found=f"cotangents of type {t} for arguments of types ({', '.join(map(str, args))})",
+                instead="for what has no cotangent, an axis or a function, return None in its place",
             )
         out: list[Target | Missing] = []
         for i, (arg, bar, start) in enumerate(zip(args, returned, self.starts, strict=False)):
