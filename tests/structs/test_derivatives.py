@@ -176,7 +176,7 @@ def test_a_rule_for_arrays_with_a_structured_value_is_refused() -> None:
     with nr.rule_scope():
 
         @nr.rrule(operator.mul)
-        def scaled_rule(A: nr.AbstractMatrix, c: nr.Real):
+        def scaled_rule(A: nr.AbstractMatrix, c: nr.Number):
             y = A * c
 
             def scaled_pullback(ybar):
@@ -190,5 +190,5 @@ def test_a_rule_for_arrays_with_a_structured_value_is_refused() -> None:
 
         with pytest.raises(nr.RuleError, match="is used for Diag, and the call returns a struct too"):
             nr.grad(f)(D)
-        nr.opt_out(operator.mul, Diag, nr.Real)
+        nr.opt_out(operator.mul, Diag, nr.Number)
         np.testing.assert_allclose(nr.grad(njit(f.py_func))(D).diag, 8 * W * V)
