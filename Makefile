@@ -13,7 +13,7 @@ export MKL_NUM_THREADS = 1
 # Two Numba threads wherever prange is run, so that a race has somebody to race with.
 export NUMBA_NUM_THREADS ?= 2
 
-.PHONY: demo test test-slow lint types perf setup clean
+.PHONY: demo test test-slow lint types check perf setup clean
 
 demo: setup
 	$(BIN)/python examples/ode_fit.py
@@ -29,6 +29,9 @@ lint: setup
 
 types: setup
 	$(BIN)/python -m mypy
+
+check: setup
+	$(BIN)/python -m numbarules check numbarules.library numbarules.structured examples
 
 perf: setup
 	$(BIN)/python -m perf.run_kernels

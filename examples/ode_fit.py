@@ -104,6 +104,10 @@ def loss(theta, logarithmic, observed, population):
     return total / (weeks * groups)
 
 
+# At which types `numbarules check` looks at the loss.
+__numbarules_check__ = [(loss, (TRUE, LOGARITHMIC, np.ones((WEEKS, GROUPS)), POPULATION))]
+
+
 @dataclass(frozen=True)
 class Fit:
     """What an optimiser found, how often it evaluated the model, and how long it took."""

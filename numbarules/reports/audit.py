@@ -10,7 +10,7 @@ from numba import types
 from ..rules.patterns import Category, Tail, Union, as_pattern, matches, overlap, show
 from ..rules.table import Entry, table
 
-__all__ = ["Audit", "Capture", "capture_audit"]
+__all__ = ["Audit", "Capture", "capture_audit", "describes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +81,10 @@ def _caught(entry: Entry, pattern: Any) -> tuple[int, ...]:
     if any(_names(p, pattern) for p in written):
         return ()
     flags = range(entry.required, len(written))  # what may be left out and is not typed is a flag
-    return tuple(i for i, p in enumerate(written) if _describes(p, pattern) and not (p is Any and i in flags))
+    return tuple(i for i, p in enumerate(written) if describes(p, pattern) and not (p is Any and i in flags))
 
 
-def _describes(written: Any, pattern: Any) -> bool:
+def describes(written: Any, pattern: Any) -> bool:
     """True where a pattern describes a type, or some types of a class."""
     if isinstance(pattern, types.Type):
         return matches(written, pattern)

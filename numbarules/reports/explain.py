@@ -21,7 +21,7 @@ from .kept import kept_by
 from .listener import Draft, Listener
 from .report import CallSite, Kept, Place, Repeated, Report
 
-__all__ = ["explain"]
+__all__ = ["explain", "explain_types"]
 
 
 def explain(f: Any, *args: Any, argnums: int | Iterable[int] | None = None) -> Report:
@@ -46,11 +46,16 @@ def explain(f: Any, *args: Any, argnums: int | Iterable[int] | None = None) -> R
     >>> [(site.call, site.how) for site in report.walk() if site.call == "np.dot"]
     [('np.dot', 'rule')]
     """
-    f, positions = _subject(f, argnums)
-    function, options = python_function(f), options_of(f)
+    function = python_function(_subject(f, argnums)[0])
     bound = inspect.signature(function).bind(*args)
     bound.apply_defaults()
-    types = tuple(map(typeof, bound.args))
+    return explain_types(f, tuple(map(typeof, bound.args)), argnums)
+
+
+def explain_types(f: Any, types: tuple[Any, ...], argnums: int | Iterable[int] | None = None) -> Report:
+    """As `explain`, at Numba types, one for each parameter."""
+    f, positions = _subject(f, argnums)
+    function, options = python_function(f), options_of(f)
     check_compiles(function, types, options)
     listener, refusal = Listener(), ""
     made: Sequence[Function] = ()

@@ -8,7 +8,7 @@ from html import escape
 from inspect import getblock
 
 from .report import CallSite, Method, Place, Report
-from .text import answer_text, inner_sites, kept_text, places, scalar_text, totals
+from .text import answer_text, inner_sites, kept_text, places, repeated_at, scalar_text, totals
 
 __all__ = ["report_page"]
 
@@ -85,7 +85,7 @@ def _line(place: Place, text: str, report: Report) -> str:
     notes = [
         *_sites([s for s in report.sites if s.place == place]),
         *(f'<p class="kept">recorded: {escape(kept_text(k))}</p>' for k in report.kept if k.place == place),
-        *(f'<p class="again">{r.what} again: {escape(r.name)}</p>' for r in report.repeated if r.place == place),
+        *(f'<p class="again">{r.what} again: {escape(r.name)}</p>' for r in repeated_at(report, place)),
     ]
     told = f'<div class="notes">{"".join(notes)}</div>' if notes else ""
     return f'<div class="line{" told" if notes else ""}"><b>{place.line}</b>{escape(text)}</div>{told}'

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from ..rules.table import Entry
 from .names import SYMBOLS
-from .report import CallSite, Kept, Place, Report
+from .report import CallSite, Kept, Place, Repeated, Report
 
-__all__ = ["answer_text", "inner_sites", "kept_text", "library_text", "places", "report_text", "scalar_text", "totals"]
+__all__ = ["answer_text", "inner_sites", "kept_text", "library_text", "places", "repeated_at", "report_text", "scalar_text", "totals"]
 
 
 def report_text(report: Report) -> str:
@@ -20,7 +20,7 @@ def report_text(report: Report) -> str:
         lines += ["", f"{place.line:5}  {place.source}" + (f"    ({place.filename})" if place.filename != report.place.filename else "")]
         lines += _sites([s for s in report.sites if s.place == place], 7)
         lines += [f"       recorded: {kept_text(k)}" for k in report.kept if k.place == place]
-        lines += [f"       {r.what} again: {r.name}" for r in report.repeated if r.place == place]
+        lines += [f"       {r.what} again: {r.name}" for r in repeated_at(report, place)]
     lines += ["", *totals(report)]
     if report.refusal:
         lines += ["", "There is no gradient:", report.refusal]
@@ -111,6 +111,11 @@ def kept_text(kept: Kept) -> str:
     size = f"{kept.bytes} bytes" if kept.bytes is not None else "all its elements"
     when = f"per iteration of the loop at line {kept.loop.line}" if kept.loop else "once in a call"
     return f"{kept.name} ({what[kept.what]}), {size} {when}"
+
+
+def repeated_at(report: Report, place: Place) -> list[Repeated]:
+    """What is done again at a line, the insides of library functions left out."""
+    return [r for r in report.repeated if r.place == place and not r.name.endswith("inside the call")]
 
 
 def totals(report: Report) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -15,10 +16,10 @@ from ..compile.rules import is_derivative
 from ..errors import CheckError, NumbarulesError, UnstableRuleError, message
 from ..ir.nodes import Apply, Function, Loc, Stmt, called, walk
 from ..ir.types import Opaque, Tuple, Type, is_float
-from ..reports.explain import explain
+from ..reports.explain import explain_types
 from ..reports.report import Report
 
-__all__ = ["StableCheck", "check_stable"]
+__all__ = ["StableCheck", "check_stable", "stable_report"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +51,26 @@ def check_stable(f: Any, *args: Any, argnums: int | Iterable[int] | None = None)
     >>> check_stable(f, 1.0).sites
     1
     """
+    function = python_function(getattr(f, "primal", f))
+    bound = inspect.signature(function).bind(*args)
+    bound.apply_defaults()
+    signature = tuple(map(typeof, bound.args))
+    report = stable_report(f, signature, argnums)
+    _check_compiled(f, signature, report)
+    return StableCheck(report.function, tuple(t for _, t in report.arguments), sum(1 for _ in report.walk()))
+
+
+def stable_report(f: Any, signature: tuple[Any, ...], argnums: int | Iterable[int] | None = None) -> Report:
+    """The report of a gradient that is decided by types alone; a CheckError where it is not. Nothing is compiled."""
     try:
-        report = explain(f, *args, argnums=argnums)
+        report = explain_types(f, signature, argnums)
     except UnstableRuleError as error:
         raise CheckError(f"`{_name(f)}`: a rule decides by value\n{error}") from error
     if report.refusal:
         raise CheckError(f"`{report.function}` has no gradient\n{report.refusal}")
     _check_rules(report)
-    _check_primal(f, args)
-    _check_compiled(f, args, report, argnums)
-    return StableCheck(report.function, tuple(t for _, t in report.arguments), sum(1 for _ in report.walk()))
+    _check_primal(f, signature)
+    return report
 
 
 def _name(f: Any) -> str:
@@ -85,10 +96,10 @@ def _check_rules(report: Report) -> None:
 # ---------------------------------------------------------------------------------------------- the primal
 
 
-def _check_primal(f: Any, args: tuple[Any, ...]) -> None:
+def _check_primal(f: Any, signature: tuple[Any, ...]) -> None:
     """No value of two types in the function, nor in the jitted functions that it calls."""
     f = getattr(f, "primal", f)
-    todo = [capture(python_function(f), tuple(map(typeof, args)), options_of(f))]
+    todo = [capture(python_function(f), signature, options_of(f))]
     seen: set[int] = set()
     while todo:
         function = todo.pop()
@@ -137,23 +148,23 @@ def _fail(name: str, loc: Loc | None, found: str) -> None:
 # ---------------------------------------------------------------------------------------------- the compiled code
 
 
-def _check_compiled(f: Any, args: tuple[Any, ...], report: Report, argnums: Any) -> None:
+def _check_compiled(f: Any, signature: tuple[Any, ...], report: Report) -> None:
     """No object mode and no value of two types in the compiled gradient; of a function that returns no float there is none."""
     primal = getattr(f, "primal", f)
     function = python_function(primal)
-    if not is_float(capture(function, tuple(map(typeof, args)), options_of(primal)).result):
+    if not is_float(capture(function, signature, options_of(primal)).result):
         return
     numbers = tuple(i for i, (name, _) in enumerate(report.arguments) if name in report.by)
     gradient = gradient_dispatcher(primal, numbers[0] if len(numbers) == 1 else numbers, "value_and_grad")
     try:
-        gradient.compile(tuple(map(typeof, args)))
+        gradient.compile(signature)
     except NumbarulesError as error:
         raise CheckError(f"`{report.function}` has no gradient\n{error}") from error
-    for signature, compiled in gradient.overloads.items():
+    for at, compiled in gradient.overloads.items():
         if compiled.objectmode:
-            raise CheckError(f"the gradient of `{report.function}` is in object mode for {signature}")
+            raise CheckError(f"the gradient of `{report.function}` is in object mode for {at}")
         typed = getattr(compiled.type_annotation, "typemap", {})
         for name, t in typed.items():
             if isinstance(t, types.Optional | types.UnionType | types.PyObject):
-                raise CheckError(f"the gradient of `{report.function}` has a value of more than one type for {signature}: `{name}`, {t}")
+                raise CheckError(f"the gradient of `{report.function}` has a value of more than one type for {at}: `{name}`, {t}")
 
