@@ -50,13 +50,17 @@ class StructType(types.Type):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StructClass:
-    """What is known of a struct class. `make` builds a value from all fields in order, in Python and in jitted code."""
+    """What is known of a struct class. `make` builds a value from all fields in order, in Python and in jitted code.
+
+    `from_fields`: so does the class itself; it has no constructor of its own.
+    """
 
     name: str
     fields: tuple[str, ...]
     python_class: type
     make: Callable[..., Any]
     type_class: type[StructType]
+    from_fields: bool
     _types: dict[tuple[types.Type, ...], StructType] = field(default_factory=dict, repr=False)
 
     def numba_type(self, items: tuple[types.Type, ...]) -> StructType:
@@ -141,7 +145,7 @@ def _struct_class(cls: type, attributes: dict[str, Any]) -> StructClass:
     make.__name__ = f"make_{cls.__name__}"
     make.__qualname__ = f"{cls.__qualname__}.{make.__name__}"
     type_class = type(f"{cls.__name__}Type", (StructType,), {"__module__": cls.__module__, **attributes})
-    made = StructClass(cls.__name__, fields, cls, make, type_class)
+    made = StructClass(cls.__name__, fields, cls, make, type_class, not own_new)
     make.struct = type_class.struct = made  # type: ignore[attr-defined]
     added: dict[str, Any] = {"__numbarules_struct__": made, "__eq__": _equal, "__hash__": _hash, "__reduce__": _reduce}
     for name, value in added.items():
@@ -212,7 +216,7 @@ def _teach_typing(made: StructClass) -> None:
         items = [typeof_impl(v, c) for v in _values(value)]
         return None if None in items else made.numba_type(tuple(items))
 
-    builders = [made.make] if _defines(made.python_class, "__new__") else [made.make, made.python_class]
+    builders = [made.make, made.python_class] if made.from_fields else [made.make]
     for builder in builders:
         type_callable(builder)(_typer_for(made))
         lower_builtin(builder, types.VarArg(types.Any))(lower_build)

@@ -679,7 +679,7 @@ class Expressions:
     def _constructor(self, obj: Any, t: Tuple) -> bool:
         """True for what makes a named tuple or a struct from all its fields."""
         if t.struct:
-            return obj is t.cls.make or (obj is t.cls.python_class and "__new__" not in vars(obj))
+            return obj is t.cls.make or (obj is t.cls.python_class and t.cls.from_fields)
         return t.cls is not None and obj is t.cls
 
     def _number_class(self, obj: Any) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import operator
 
 import numpy as np
+from numba.extending import register_jitable
 
 from ..rules.patterns import AbstractMatrix, Number
 from ..specialized import specialized
@@ -65,19 +66,24 @@ def to_dense(A):
 # U Vᵀ + X Yᵀ = [U X] [V Y]ᵀ
 
 
+@register_jitable
+def beside(A, B):
+    """The columns of both."""
+    r = A.shape[1]
+    out = zeros((A.shape[0], r + B.shape[1]), A, B)
+    for i in range(A.shape[0]):
+        for k in range(r):
+            out[i, k] = A[i, k]
+        for k in range(B.shape[1]):
+            out[i, r + k] = B[i, k]
+    return out
+
+
 @specialized(operator.add)
 def add(A: LowRank, B: LowRank):
-    m, r = A.U.shape
-    n = A.V.shape[0]
-    if B.U.shape[0] != m or B.V.shape[0] != n:
+    if B.U.shape[0] != A.U.shape[0] or B.V.shape[0] != A.V.shape[0]:
         raise ValueError("the shapes of the matrices do not match")
-    U = zeros((m, r + B.U.shape[1]), A.U, B.U)
-    V = zeros((n, r + B.U.shape[1]), A.V, B.V)
-    U[:, :r] = A.U
-    U[:, r:] = B.U
-    V[:, :r] = A.V
-    V[:, r:] = B.V
-    return LowRank(U, V)
+    return LowRank(beside(A.U, B.U), beside(A.V, B.V))
 
 
 @specialized(operator.sub)

@@ -91,25 +91,29 @@ _KINDS = (
 )
 
 
-def _constructor(cls, make, with_diagonal):
-    turned = cls is UpperTriangular
+def _shape(cls):
+    @specialized((cls, "shape"), attribute=True)
+    def shape(A):
+        return A.n, A.n
 
+
+def _constructor(cls, make, with_diagonal):
     @specialized(cls)
     def from_dense(A: DenseMatrix):
         n = A.shape[0]
         if A.shape[1] != n:
             raise ValueError("a matrix with one triangle stored is square")
-        M = A.T if turned else A
         packed = zeros(n * (n - 1) // 2 + with_diagonal * n, A, A)
         for i in range(n):
             start = i * (i - 1) // 2 + with_diagonal * i
             for j in range(i + with_diagonal):
-                packed[start + j] = M[i, j]
+                packed[start + j] = A[i, j]
         return make(packed, n)
 
-    @specialized((cls, "shape"), attribute=True)
-    def shape(A):
-        return A.n, A.n
+
+@specialized(UpperTriangular)
+def upper_from_dense(A: DenseMatrix):
+    return LowerTriangular(A.T).T
 
 
 def _elementwise(cls, make, op):
@@ -131,7 +135,9 @@ def _scaled(cls, make):
 
 
 for _cls, _make, _with_diagonal in _KINDS:
-    _constructor(_cls, _make, _with_diagonal)
+    _shape(_cls)
+    if _cls is not UpperTriangular:
+        _constructor(_cls, _make, _with_diagonal)
     if _cls is not UnitLowerTriangular:
         _elementwise(_cls, _make, operator.add)
         _elementwise(_cls, _make, operator.sub)

@@ -196,10 +196,13 @@ def solve_many(A: Tridiagonal, b: DenseMatrix):
         raise ValueError("solve: the shapes do not match")
     columns = b.shape[1]
     x = zeros(b.shape, A.d, b)
-    x[:, :] = b
+    for i in range(n):
+        for k in range(columns):
+            x[i, k] = b[i, k]
     d = A.d.copy()
     upper = zeros(n, A.d, A.d)
-    upper[: n - 1] = A.du
+    for i in range(n - 1):
+        upper[i] = A.du[i]
     second = zeros(n, A.d, A.d)
     for i in range(n - 1):
         if abs(d[i]) >= abs(A.dl[i]):
