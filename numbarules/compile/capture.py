@@ -30,7 +30,7 @@ def options_of(f: Any) -> dict[str, Any]:
         return {}
     given: Mapping[str, Any] = f.targetoptions
     pinned = {"locals": tuple(sorted(f.locals.items()))} if f.locals else {}
-    return {k: given[k] for k in _MEANING if k in given} | pinned
+    return {k: given[k] for k in _MEANING if given.get(k) is not None} | pinned
 
 
 def forget() -> None:
