@@ -39,11 +39,11 @@ def fuse(sweep: Reverse, tree: Tree, node: Node, adj: Adjoints, b: Builder) -> b
     bars = {j: adj.get(stmt.results[j]) for j in sums}
     if not any(bars.values()):
         return False
-    known = _known_before(tree, node)
-    head = _Hoist(b.body, known)
-    if not all(head.can(bar) for bar in bars.values() if bar is not None):
+    moved = _early([bar for bar in bars.values() if bar is not None], b.body, _known_before(tree, node))
+    if moved is None:
         return False
-    node.before += head.moved
+    node.before += moved
+    b.body[:] = [s for s in b.body if s not in moved]
     for j in sums:
         adj.take(stmt.results[j])
     _both_ways(sweep, node, region, bars, adj, b)
@@ -196,35 +196,20 @@ def _known_before(tree: Tree, node: Node) -> set[Var]:
     raise AssertionError("the loop is not in its tree")
 
 
-class _Hoist:
-    """Moves the computation of cotangents from the reverse sweep to the front of the loop, where they depend on nothing behind."""
+def _early(bars: list[Operand], body: list[Stmt], known: set[Var]) -> list[Stmt] | None:
+    """The statements of the reverse sweep that compute cotangents, where all they need is `known`; else None."""
+    made = {r: s for s in body for r in s.results}
+    needed: dict[Stmt, None] = {}
 
-    def __init__(self, body: list[Stmt], known: set[Var]) -> None:
-        self.made = {r: s for s in body for r in s.results}
-        self.body = body
-        self.known = known
-        self.moved: list[Stmt] = []
-
-    def can(self, bar: Operand) -> bool:
-        needed: list[Stmt] = []
-        if not self._collect(bar, needed):
-            return False
-        for s in needed:
-            if s not in self.moved:
-                self.moved.append(s)
-        for s in needed:
-            if s in self.body:
-                self.body.remove(s)
-        return True
-
-    def _collect(self, v: Operand, needed: list[Stmt]) -> bool:
-        if isinstance(v, Const) or v in self.known:
+    def collect(v: Operand) -> bool:
+        if isinstance(v, Const) or v in known:
             return True
-        s = self.made.get(v)
+        s = made.get(v)
         if s is None or s.regions or not effects(s).removable or effects(s).reads:
             return False
-        if all(self._collect(a, needed) for a in s.args):
-            if s not in needed:
-                needed.append(s)
-            return True
-        return False
+        if not all(map(collect, s.args)):
+            return False
+        needed.setdefault(s)
+        return True
+
+    return list(needed) if all(map(collect, bars)) else None

@@ -59,7 +59,18 @@ def read_again_after_a_store(x):
     return s
 
 
+@njit
+def one_cotangent_known_before_and_one_only_behind(x):
+    s = 0.0
+    z = 0.0
+    for i in range(x.shape[0]):
+        s += x[i]
+        z += x[i] * x[i]
+    return s * 2.0 + s * 3.0 + np.sin(z)
+
+
 PROGRAMS = [
+    one_cotangent_known_before_and_one_only_behind,
     partial_sums_read_by_another_sum,
     inner_sum_read_by_the_outer_loop,
     difference_the_other_way_round,
