@@ -6,16 +6,30 @@ The generators must catch every one of them: it is what shows that they look eve
 from __future__ import annotations
 
 import operator
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any
 from unittest import mock
 
-from numbarules.analysis import activity, alias, effects
+from numbarules.analysis import activity, alias, effects, signs
+from numbarules.compile.body import Body
 from numbarules.ir.nodes import AddTo, Const, Extend, For, Get, If, Load, Region, ShadowLike, Stmt, Store, View, While, const
 from numbarules.ir.rewrite import Builder
-from numbarules.transform import adjoints, arithmetic, optimise, residuals, reverse, simplify
+from numbarules.transform import (
+    adjoints,
+    arithmetic,
+    elementwise,
+    fusion,
+    lower,
+    optimise,
+    residuals,
+    reverse,
+    simplify,
+    snapshots,
+    windows,
+)
 from numbarules.transform.adjoints import Adjoints
 from numbarules.transform.forward import Forward
 from numbarules.transform.reverse import Reverse
@@ -174,6 +188,62 @@ def _removable_stores() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _delayed_past_stores() -> Iterator[None]:
+    """Lowering takes a store for something that changes no operand of a pending expression."""
+
+    def wrong(stmt: Stmt) -> Any:
+        found = effects.effects(stmt)
+        return replace(found, writes=()) if isinstance(stmt.op, Store) else found
+
+    with mock.patch.object(lower, "effects", wrong):
+        yield
+
+
+def _read_once(right: Any, region: Region) -> Any:
+    """Every partial sum of a loop is read once."""
+    return defaultdict(lambda: 1)
+
+
+def _unguarded(right: Any, self: Reverse, stmt: Stmt, ybar: Any, partial: Any, b: Builder) -> Any:
+    return arithmetic.mul(ybar, self.inline(partial.function, [stmt.result, *stmt.args], b), stmt.result.type, b)
+
+
+class _Mixed(dict[Any, Any]):
+    """Tuples whose items are in the wrong order, where the types allow it."""
+
+    def __getitem__(self, key: Any) -> Any:
+        items = super().__getitem__(key)
+        types = [v.type for v in items]
+        return items[::-1] if types == types[::-1] else items
+
+
+def _mixed_up(right: Any, self: Any, names: Any) -> None:
+    right(self, names)
+    self.tuples = _Mixed()
+
+
+def _once(right: Any, self: Reverse, node: Any, adj: Any, b: Any, n: Any, *rest: Any) -> None:
+    """A loop without a counter is reversed by one iteration."""
+    right(self, node, adj, b, const(1) if isinstance(node.op, While) else n, *rest)
+
+
+def _too_early(right: Any, self: Any, array: Any, loads: Any, start: Any) -> None:
+    """A copy of an array is made in front of the outermost loop, which writes into the array."""
+    right(self, array, loads, self.loops[0] if self.loops else start)
+
+
+def _mirrored(right: Any, self: Any, region: Region) -> Any:
+    """The parts of a window are on the wrong side of its middle."""
+    return [[(-offset, stmt) for offset, stmt in group] for group in right(self, region)]
+
+
+def _rising(right: Any, *args: Any) -> Any:
+    """A loop value that falls is taken to rise."""
+    step = right(*args)
+    return abs(step) if step is not None else None
+
+
 def _copied_late(right: Any, self: Any, tree: Any, slab: Any, k: Any, v: Any) -> None:
     right(self, tree, slab, const(0), v)
 
@@ -190,6 +260,9 @@ FAULTS: dict[str, Fault] = {
     "a view is no alias": _no_alias(View),
     "arrays that meet in a branch or a loop are no aliases": instead(alias._Walk, "meet", lambda right, self, a, b: None),
     "the private copy of a written argument is omitted": instead(alias.Aliases, "written", lambda right, self, v: False),
+    "an assignment reads what it has overwritten": instead(Body, "may_alias", lambda right, self, x, y: False),
+    "an elementwise operation is delayed past a store": _delayed_past_stores,
+    "a snapshot is made too early": instead(snapshots.Snapshots, "_copy", _too_early),
     # reverse rows
     "a store's cotangent is not zeroed": instead(Reverse, "store", without(Store)),
     "a store's cotangent is not handed on": instead(Reverse, "store", _stores_zero),
@@ -205,6 +278,8 @@ FAULTS: dict[str, Fault] = {
     "a negation is taken for a copy": row(operator.neg, lambda right, stmt, ybar, b: [ybar]),
     "an integer power misses its factor": instead(reverse, "integer_power", _square_for_identity),
     "partial derivatives are in the wrong order": instead(Reverse, "partials", _swap_results),
+    "the guard of an infinite partial is omitted": instead(Reverse, "guarded", _unguarded),
+    "a broadcast axis is taken for a long one": instead(elementwise, "_factor", lambda right, n, b: const(1)),
     # control
     "a side of a branch loses its cotangents": instead(Reverse, "close_side", _half),
     "a value of a branch leaves it by the other side": instead(
@@ -214,6 +289,11 @@ FAULTS: dict[str, Fault] = {
     "the reverse loop is one iteration off": built(lambda op, args, hint: [args[0], const(2)] if hint == "last" else args),
     "a sum over the iterations is lost": instead(Reverse, "loop_body", _lost_sums),
     "cotangents are not carried from iteration to iteration": instead(Reverse, "loop_body", _lost_carried),
+    "a loop without a counter is reversed once": instead(Reverse, "finish_loop", _once),
+    "every counted loop is reversed forwards": instead(reverse, "iterations_commute", lambda right, *args: True),
+    # both sweeps in one loop
+    "a partial sum that something else reads is summed in one pass": instead(fusion, "_uses", _read_once),
+    "a loop that writes what it reads does both sweeps at once": instead(fusion, "_independent", lambda right, *args: True),
     # shadows
     "a view's shadow is an array of its own": instead(Forward, "beside", _no_shadow_view),
     "shadows are not swapped with their buffers": instead(Forward, "loop", _no_swap),
@@ -232,6 +312,15 @@ FAULTS: dict[str, Fault] = {
     "an affine loop value is off by one": instead(simplify, "_scaled", _one_more),
     "a known branch takes the other side": instead(simplify._Propagate, "branch", _wrong_side),
     "a store is removed as dead": _removable_stores,
+    "a tuple's items are mixed up": instead(simplify._Propagate, "__init__", _mixed_up),
+    "a loop value that falls is taken to rise": instead(simplify, "_increment", _rising),
+    "a load moves in front of a loop that stores": instead(
+        optimise._Hoist, "movable", lambda right, self, s, written: right(self, s, set())
+    ),
+    "what branches and loops write is forgotten": instead(optimise, "_written", lambda right, *args: set()),
+    "an index is taken for natural": instead(signs._Unwrap, "natural", lambda right, self, x: True),
+    "a window is never completed": instead(windows._Gather, "flush", lambda right, *args: []),
+    "the parts of a window are mirrored": instead(windows._Gather, "groups", _mirrored),
     "a load is shared past a store": instead(optimise, "_killed", lambda right, key, written: False),
 }
 

@@ -71,7 +71,7 @@ def _direction(program: Program, seed: int) -> tuple[Any, float]:
     tangents = [_tangent(a, t) for a, t in zip(args, v, strict=True)]
     try:
         (value,), (slope,) = run_dual(program.function, args, tangents, wide=True, fuel=FUEL)
-    except (OutOfFuel, OverflowError):
+    except (OutOfFuel, OverflowError, ValueError):  # `math.sin` of an infinity is a ValueError in Python
         return None, 0.0
     slope = 0.0 if slope is None else slope
     if not (abs(value) < 1e6 and abs(slope) < 1e6):

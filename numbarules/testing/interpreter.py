@@ -144,7 +144,8 @@ class Interpreter:
             raise IllFormed(f"{len(region.params)} leaves of arguments are wanted, {len(args)} came")
         for p, a in zip(region.params, args, strict=True):
             self.define(p, a if isinstance(a, Dual | np.ndarray) else self.scalar(a, p.type))
-        out = self.region(region)
+        with np.errstate(all="ignore"):
+            out = self.region(region)
         if any(y is UNDEFINED for y in out):
             raise IllFormed("a result was never defined")
         return tuple(out)
@@ -294,7 +295,10 @@ class Interpreter:
         split = len(values) - len(stmt.op.keywords)
         keywords = dict(zip(stmt.op.keywords, values[split:], strict=True))
         plain = [v.value if isinstance(v, Dual) else v for v in values[:split]]
-        y = _call(f, plain, keywords)
+        if stmt.results and isinstance(stmt.result.type, Array) and f in _ELEMENTWISE:
+            y = _elementwise(f, plain, self.dtype(stmt.result.type.dtype))
+        else:
+            y = _call(f, plain, keywords)
         if not stmt.results:
             return []
         t = stmt.result.type
@@ -486,7 +490,7 @@ _METHODS: dict[type, Callable[[Interpreter, Stmt], list[Any]]] = {
 }
 
 # What is called as it is where its result is a number: comparisons, arithmetic, functions of `math`.
-_ON_NUMBERS = {getattr(operator, n) for n in "lt le gt ge eq ne add sub mul truediv floordiv mod neg pow".split()}
+_ON_NUMBERS = {getattr(operator, n) for n in "lt le gt ge eq ne add sub mul truediv floordiv mod neg".split()}
 _ON_NUMBERS |= {math.sin, math.cos, math.tanh, math.atan, math.exp, math.log, math.sqrt, math.floor, builtins.abs}
 
 _INPLACE: dict[Any, Callable[..., Any]] = {getattr(operator, "i" + n): getattr(operator, n) for n in "add sub mul truediv".split()}
@@ -525,11 +529,22 @@ def _key(letter: str, rest: Iterator[Any]) -> Any:
     return slice(None)
 
 
+_ELEMENTWISE = {operator.add, operator.sub, operator.mul, operator.neg, np.add, np.multiply, np.sin, np.cos, np.tanh, np.square}
+
+
+def _elementwise(f: Any, args: list[Any], dtype: Any) -> Any:
+    """`f` of each element: a loop over an array may round functions otherwise than a call for one number."""
+    places = np.broadcast(*args)
+    return np.array([f(*elements) for elements in places], dtype).reshape(places.shape)
+
+
 def _call(f: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
     if getattr(f, "__name__", "") == "overlaps":  # an intrinsic of the runtime
         return bool(np.shares_memory(*args))
     if getattr(f, "__name__", "") == "ieee_divide":
         return ieee_divide(*args)
+    if f is operator.pow and isinstance(args[0], float) and args[0] == 0.0 and args[1] < 0:
+        return math.inf  # Python raises
     if f in (builtins.max, builtins.min) and any(isinstance(a, float) and math.isnan(a) for a in args):
         return math.nan
     return f(*args, **keywords)
@@ -561,6 +576,8 @@ DERIVATIVES: dict[Any, Partials] = {
     math.exp: lambda y, a: (math.exp(a),),
     math.log: lambda y, a: (1.0 / a,),
     math.sqrt: lambda y, a: (0.5 / math.sqrt(a),),
+    math.asin: lambda y, a: (1.0 / math.sqrt((1.0 - a) * (1.0 + a)),),
+    math.acos: lambda y, a: (-1.0 / math.sqrt((1.0 - a) * (1.0 + a)),),
     math.atan: lambda y, a: (1.0 / (1.0 + a * a),),
     math.floor: lambda y, a: (0.0,),
     math.hypot: lambda y, a, b: (a / y, b / y) if y else (0.0, 0.0),
@@ -568,6 +585,9 @@ DERIVATIVES: dict[Any, Partials] = {
 }
 DERIVATIVES.update(
     {
+        np.add: lambda y, a, b: (1.0, 1.0),
+        np.multiply: lambda y, a, b: (b, a),
+        np.negative: lambda y, a: (-1.0,),
         np.sin: lambda y, a: (np.cos(a),),
         np.cos: lambda y, a: (-np.sin(a),),
         np.tanh: lambda y, a: (1.0 / np.cosh(a) ** 2,),
@@ -590,6 +610,8 @@ def _tangent(f: Any, y: Any, plain: list[Any], values: list[Any], stmt: Stmt) ->
         raise NotImplementedError(f"the derivative of {stmt}")
     doubles = [float(p) if isinstance(p, float | np.floating) else p for p in plain]
     arrays = isinstance(y, np.ndarray)
+    if not arrays and not any(isinstance(v, Dual) and v.tangent != 0.0 for v in values):
+        return 0.0  # the partials need not exist where no derivative comes in
     out: Any = np.zeros_like(y, dtype=float) if arrays else 0.0
     for value, d in zip(values, partials(y, *doubles), strict=True):
         if isinstance(value, Dual) and (arrays or value.tangent != 0.0):

@@ -8,6 +8,7 @@ exit number, what one branch alone defines is undefined behind the other, buffer
 from __future__ import annotations
 
 import builtins
+import functools
 import math
 import operator
 import random
@@ -42,8 +43,10 @@ from ..ir.nodes import (
 from ..ir.rewrite import Builder, Names
 from ..ir.types import BOOL, FLOAT32, FLOAT64, INT64, NONE, Array, Type, is_float, is_float_array
 from ..primitives import Failure
+from . import patterns
+from .scope import Guarded, Known
 
-__all__ = ["Generator", "Known", "Program", "generate"]
+__all__ = ["Generator", "Program", "generate"]
 
 @dataclass(frozen=True, slots=True)
 class Program:
@@ -57,29 +60,27 @@ class Program:
 # ---------------------------------------------------------------------------------------------- generation
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
-    """An operand in scope; `shape` is the shape of an array, which the generator always knows."""
-
-    operand: Operand
-    shape: tuple[int, ...] | None = None
+# statements, or groups of statements, beside those that give the result: small programs are quick, large ones have more that meets
+SIZES = (3, 4, 6, 8, 12, 22)
 
 
-@dataclass(frozen=True, slots=True)
-class Guarded:
-    """A value that exists only where `condition` is `side`."""
-
-    condition: Operand
-    side: bool
-    known: Known
-
-
-def generate(seed: int, size: int = 22) -> Program:
-    """The program of a seed, with about `size` statements beside those that give its result."""
-    return Generator(random.Random(seed), size).program()
+def generate(seed: int) -> Program:
+    """The program of a seed."""
+    rng = random.Random(seed)
+    return Generator(rng, rng.choice(SIZES)).program()
 
 
 _UNARY: list[Any] = [math.sin, math.cos, math.tanh, math.atan, operator.neg, builtins.abs]
+_PATTERNS: list[tuple[int, Callable[[Generator], None]]] = [
+    (3, patterns.sums),
+    (1, patterns.stencil),
+    (3, patterns.elementwise),
+    (1, patterns.overlapping),
+    (1, patterns.nested_views),
+    (1, patterns.edge),
+    (1, patterns.positive),
+    (1, patterns.tuples),
+]
 _MISFIT = Failure(ValueError, "never raised")
 
 
@@ -218,6 +219,7 @@ class Generator:
             (1, self.index_array),
             (1, self.update),
             (2, self.reload),
+            *((weight, functools.partial(make, self)) for weight, make in _PATTERNS),
         ]
         if self.depth < 3 and self.left > 2:
             kinds += [(4, self.branch), (4, self.for_loop), (3, self.while_loop), (1, self.raising)]

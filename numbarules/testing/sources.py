@@ -198,6 +198,7 @@ class _Writer:
         self.left -= 1
         simple = [self.assign, self.assign, self.augment, self.store, self.store, self.add, self.slice_store]
         simple += [self.view, self.exchange, self.swap, self.make, self.integer, self.tuple_, self.helper, self.sums]
+        simple += [self.pair_, self.broadcast, self.edge]
         nested = [self.branch, self.branch, self.for_loop, self.for_loop, self.while_loop, self.leave]
         if self.depth < 4 and self.left > 1 and self.rng.random() < 0.45:
             self.rng.choice(nested)()
@@ -325,6 +326,42 @@ class _Writer:
             t = self.new("t")
             self.line(f"{t} = ({self.expression()}, math.sin({self.expression()}))")
             self.line(f"{a} = {t}[0] - {t}[1]")
+
+    def pair_(self) -> None:
+        """A tuple that goes through a loop or a branch."""
+        a, b = self.rng.sample(self.floats[:3], 2)
+        t, k = self.new("t"), self.new("k")
+        self.line(f"{t} = (math.sin({self.atom()}), {self.atom()})")
+        if self.rng.random() < 0.5:
+            self.line(f"for {k} in range({self.rng.choice(['3', 'n % 3', '0'])}):")
+            self.line(f"    {t} = (math.tanh({t}[1]), {t}[0] + {self.element()})")
+        else:
+            self.line(f"if {self.test()}:")
+            self.line(f"    {t} = ({t}[1], {t}[0] * {self.number()})")
+        self.line(f"{a}, {b} = {t}")
+
+    def broadcast(self) -> None:
+        """Whole arrays of different shapes."""
+        b, v = self.rng.choice(["b0", "b1"]), self.atom()
+        values = [
+            f"y += np.sin({b}) * 0.3",
+            f"y[:, 0:1] *= {self.number()}",
+            f"{b} = (y[:, {self.rng.randint(0, 3)}:][:, 0:1] * {b})[{self.rng.randint(0, 2)}]",
+            f"{b} = {b} * {b}[2:3] + {v}",
+            f"y[1:] = {b} * y[0, 1]",
+            f"{b}[1:] = {b}[:-1]",
+        ]
+        self.line(self.rng.choice(values))
+
+    def edge(self) -> None:
+        """A function where its derivative is infinite, with a cotangent that is zero; or a power of a positive number."""
+        v = self.rng.choice(self.floats[:3])
+        z, p = f"{self.rng.choice(self.floats)} * 0.0", f"(1.5 + math.sin({self.atom()}))"
+        values = [f"math.sqrt({z})", f"math.acos(1.0 - {z})", f"abs({z}) ** 0.4"]
+        if self.rng.random() < 0.5:
+            self.line(f"{v} += {self.rng.choice(values)} * 0.0")
+        else:
+            self.line(f"{v} = {self.rng.choice([f'{p} ** math.sin({self.atom()})', f'math.sqrt({p})', f'math.log({p})'])}")
 
     def helper(self) -> None:
         flat = [a for a in self.arrays if len(a.shape) == 1]
