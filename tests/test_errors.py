@@ -221,3 +221,24 @@ def test_vjp_of_a_result_without_floats() -> None:
 def test_vjp_with_missing_arguments() -> None:
     with pytest.raises(TypeError, match="missing a required argument"):
         nr.vjp(product, 1.0)
+
+
+NAMED = {
+    "numpy.expand_dims": lambda x: np.sum(np.expand_dims(x, 0) * 2.0),
+    "numpy.swapaxes": lambda x: np.sum(np.swapaxes(np.outer(x, x), 0, 1) * 2.0),
+    "numpy.rot90": lambda x: np.sum(np.rot90(np.outer(x, x)) * 2.0),
+    "numpy.broadcast_to": lambda x: np.sum(np.broadcast_to(x, (2, 3)) * 2.0),
+    "numpy.split": lambda x: np.sum(np.split(x, 3)[0]),
+    "numpy.unique": lambda x: np.sum(np.unique(x)),
+    "numpy.extract": lambda x: np.sum(np.extract(x > 1.5, x)),
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_a_refusal_inside_a_library_function_names_what_the_user_called(name: str) -> None:
+    with pytest.raises(nr.UnsupportedError) as caught:
+        nr.grad(NAMED[name])(np.array([3.0, 1.0, 2.0]))
+    first, *rest = str(caught.value).splitlines()
+    assert first.startswith(f"a call of `{name}`")
+    assert any(name.replace("numpy.", "np.") in line for line in rest)  # the user's own line
+    assert f"rrule({name})" in rest[-1]

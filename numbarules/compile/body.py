@@ -125,6 +125,7 @@ class Body:
             return None
         found = self.inliner(stmt)
         if found is not None:
+            self.rules.inlined(stmt)
             self.rules.observer.inlined(self.rules, stmt, found[0])
             return found
         assert isinstance(stmt.op, Apply)

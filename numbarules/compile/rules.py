@@ -15,7 +15,7 @@ from .. import library as _library  # noqa: F401  (registers the rules)
 from .._numba import numba_type, types
 from ..analysis.activity import carries_derivative
 from ..errors import UnsupportedError, message
-from ..ir.nodes import Apply, Attribute, Const, Function, Method, Named, Operand, Raw, Stmt, Var
+from ..ir.nodes import Apply, Attribute, Const, Function, Method, Named, Operand, Raw, Stmt, Var, called
 from ..ir.types import Array, Opaque, Scalar, Type, is_float
 from ..primitives import Empty, GlobalArray, Whole, call_value
 from ..rules.table import Entry, Found, question, show_key, table
@@ -65,6 +65,7 @@ class TableRules:
     def __init__(self, name: str, observer: Observer = SILENT) -> None:
         self.name = name
         self.observer = observer
+        self._calls: dict[int, Stmt] = {}  # by the location object, which the statement holds
         self._found: dict[Any, Found] = {}
         self._asked: dict[Stmt, Found | None] = {}
 
@@ -162,14 +163,33 @@ class TableRules:
     def repeated(self, plan: Plan, values: Iterable[Var]) -> None:
         self.observer.repeated(plan, values)
 
+    def inlined(self, stmt: Stmt) -> None:
+        """Is told of a call whose code has taken its place."""
+        if stmt.loc is not None:
+            self._calls[id(stmt.loc)] = stmt
+
+    def call_from(self, stmt: Stmt) -> Stmt | None:
+        """The user's call of a library function that a statement is part of; None for the user's own."""
+        at, found = stmt.loc, None
+        while at is not None and at.inlined_at is not None and at.inlined_at == at:  # library code stands at the line of its call
+            at = at.inlined_at
+            found = self._calls.get(id(at), found)
+        return found
+
     def refuse(self, stmt: Stmt) -> NoReturn:
-        what, instead = describe(stmt)
+        call = self.call_from(stmt)
+        if call is not None and not any(container(a.type) or _kind(a.type).startswith("complex") for a in call.args):
+            part, (what, instead) = describe(stmt)[0], _call(call)
+            stmt, found = call, f"in its implementation {part}; "
+        else:
+            what, instead = describe(stmt)
+            found = ""
         raise UnsupportedError(
             message(
                 f"{what} is not supported where a derivative passes through it, in `{self.name}`",
                 filename=stmt.loc.filename if stmt.loc else None,
                 line=stmt.loc.line if stmt.loc else None,
-                found="arguments of types " + ", ".join(str(a.type) for a in stmt.args),
+                found=found + "arguments of types " + ", ".join(str(a.type) for a in stmt.args),
                 instead=instead,
             )
         )
@@ -185,8 +205,12 @@ def describe(stmt: Stmt) -> tuple[str, str]:
         return "complex arithmetic", "compute with the real and the imaginary part, as two floats or two arrays"
     for t in kinds:
         found = container(t)
-        if found is not None:
-            return found
+        if found is None:
+            continue
+        if isinstance(stmt.op, Apply) and _is_numpy(stmt) and all(container(a.type) is None for a in stmt.args):
+            what, instead = _call(stmt)
+            return f"{what}, which returns {found[0]},", instead
+        return found
     match stmt.op:
         case Apply(Named(obj)) if obj is operator.getitem or obj is operator.setitem:
             return (
@@ -215,6 +239,26 @@ def describe(stmt: Stmt) -> tuple[str, str]:
                 f"a random draw by `np.random.{_name(obj)}`",
                 "draw from the standard distribution and shift and scale the draw: `loc + scale * np.random.standard_normal()`",
             )
+        case Apply():
+            return _call(stmt)
+        case Raw(payload):
+            kind = getattr(payload, "op", type(payload).__name__)
+            return (
+                f"the construct `{kind}`",
+                "keep floats in arrays and tuples; lists, dictionaries and sets may hold what no derivative passes through",
+            )
+    return f"the operation `{type(stmt.op).__name__.lower()}`", "write it with scalars and array elements"
+
+
+def _is_numpy(stmt: Stmt) -> bool:
+    """True for a call of a function of NumPy's."""
+    obj = called(stmt)
+    return callable(obj) and (getattr(obj, "__module__", None) or "").partition(".")[0] == "numpy"
+
+
+def _call(stmt: Stmt) -> tuple[str, str]:
+    """A call of a function or method, or an attribute, in the user's words, and what to write in its place."""
+    match stmt.op:
         case Apply(Named(obj)):
             name = str(Named(obj)).removeprefix("operator.")
             args = ", ".join(_pattern(a.type) for a in stmt.args)
@@ -226,13 +270,7 @@ def describe(stmt: Stmt) -> tuple[str, str]:
             return f"the method `.{name}()`", "write it with a loop over array elements, or use the NumPy function of that name"
         case Apply(Attribute(name)):
             return f"the attribute `.{name}`", "pass what it holds as an argument of its own"
-        case Raw(payload):
-            kind = getattr(payload, "op", type(payload).__name__)
-            return (
-                f"the construct `{kind}`",
-                "keep floats in arrays and tuples; lists, dictionaries and sets may hold what no derivative passes through",
-            )
-    return f"the operation `{type(stmt.op).__name__.lower()}`", "write it with scalars and array elements"
+    raise AssertionError(stmt.op)
 
 
 def _name(obj: object) -> str:
