@@ -120,7 +120,7 @@ class _Writer:
         self.line("    r += (0.3 + 0.1 * k) * (b0[k] - b1[k] * x[k]) + 0.07 * k * y[k % 3, k]")
         self.line("return r")
         text = "@njit\ndef f(s, x, y, n):\n" + "\n".join(self.lines) + "\n"
-        return Source(text, (rng.uniform(-1.2, 1.2), x, y, rng.randint(1, 5)), 2e-3 if single else 1e-8)
+        return Source(text, (rng.uniform(-1.2, 1.2), x, y, rng.randint(1, 5)), 2e-3 if single or "float32" in text else 1e-8)
 
     def strided(self, shape: tuple[int, ...], layout: str, dtype: Any) -> Any:
         values = np.array([self.rng.uniform(-1.2, 1.2) for _ in range(math.prod(shape))], dtype).reshape(shape)
