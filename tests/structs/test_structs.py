@@ -180,3 +180,13 @@ def test_no_fields_is_an_error() -> None:
 def test_the_docstring_example_runs() -> None:
     (example,) = doctest.DocTestFinder().find(nr.struct, "struct", globs={})
     assert example.examples and doctest.DocTestRunner().run(example).failed == 0
+
+
+def test_the_type_of_a_value_follows_its_arrays() -> None:
+    x = Banded(np.arange(6.0), 3)
+    first = typeof(x)
+    assert typeof(x) is first
+    x.data.flags.writeable = False
+    assert not typeof(x).items[0].mutable
+    x.data.flags.writeable = True
+    assert typeof(x) == first
