@@ -19,6 +19,7 @@ from .._numba import numba_type, our_type
 from ..errors import DifferentiationError, message
 from ..ir.types import Array, NoneType, Scalar, Tuple, Type
 from ..structs import lower_build
+from .callers import internal
 from .projection import dense_form
 
 __all__ = ["Projector", "project_to"]
@@ -223,8 +224,12 @@ overload_method(ProjectorType, "__call__")(_call)
 
 
 def _lower_call(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    """See `jitted._lower_call`."""
-    return context.compile_internal(builder, _call(*sig.args), sig, args)
+    """See `jitted._lower_call`.
+
+    Numba's memo of what it has compiled for such calls is passed by: code taken from there would not tell the caller what it was made with.
+    """
+    code = context.compile_subroutine(builder, internal(_call(*sig.args)), sig, caching=False)
+    return context.call_internal(builder, code.fndesc, sig, args)
 
 
 def _source(t: Type, given: Type, kept: str, dx: str, namespace: dict[str, Any]) -> str:

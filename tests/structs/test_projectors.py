@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numba import njit
+from numba.extending import overload_attribute, overload_method
 from small_structs import D, Diag, Outer, V, W
 
 import numbarules as nr
@@ -102,3 +103,60 @@ def test_projectors_in_a_rule_in_a_loop() -> None:
         diag, x = nr.grad(f, argnums=(0, 1))(D, V)
     np.testing.assert_allclose(diag.diag, 6 * W * V)
     np.testing.assert_allclose(x, 6 * W * D.diag)
+
+
+@njit
+def stored(x):
+    return x * x
+
+
+@nr.struct(category=nr.AbstractVector, ndim=1)
+class Squares:
+    """A vector whose elements are the squares of what is stored, by a function that may get a rule."""
+
+    roots: nr.AbstractVector
+
+
+SquaresType: Any = Squares.__numbarules_struct__.type_class  # type: ignore[attr-defined]
+overload_attribute(SquaresType, "shape")(lambda a: lambda a: a.roots.shape)
+
+
+@overload_method(SquaresType, "to_dense")
+def _to_dense(a):
+    def to_dense(a):
+        out = np.empty(a.roots.shape[0])
+        for i in range(out.shape[0]):
+            out[i] = stored(a.roots[i])
+        return out
+
+    return to_dense
+
+
+def test_jitted_code_that_projects_follows_the_rules() -> None:
+    """Without a warning that it cannot: every caller is compiled again, those that came when Numba had the code already too."""
+    x, dx = Squares(np.array([1.0, 2.0])), np.array([3.0, 4.0])
+
+    @njit
+    def one(x, dx):
+        return nr.project_to(x)(dx).roots
+
+    @njit
+    def another(x, dx):
+        return 10.0 * nr.project_to(x)(dx).roots
+
+    def found() -> list[list[float]]:
+        return [f(x, dx).tolist() for f in (one, another)] + [nr.project_to(x)(dx).roots.tolist()]
+
+    right = [[6.0, 16.0], [60.0, 160.0], [6.0, 16.0]]
+    assert found() == right
+    with nr.rule_scope():
+
+        @nr.rrule(stored)
+        def seven(x: nr.Real):
+            def seven_pullback(ybar):
+                return 7.0 * ybar
+
+            return x * x, seven_pullback
+
+        assert found() == [[21.0, 28.0], [210.0, 280.0], [21.0, 28.0]]
+    assert found() == right
