@@ -51,7 +51,7 @@ from ..ir.nodes import (
 from ..ir.types import Array, NoneType, Scalar, Tuple, is_integer
 from ..primitives import GlobalArray, assign
 
-__all__ = ["Effects", "effects", "is_cheap", "region_effects"]
+__all__ = ["Effects", "effects", "hashable", "is_cheap", "region_effects"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +192,7 @@ def _said(obj: Any) -> Effects | None:
     own = getattr(obj, "__numbarules_effects__", None)
     if own is not None:
         return own  # type: ignore[no-any-return]
-    if not _hashable(obj):
+    if not hashable(obj):
         return ANYTHING
     return IN_PLACE if obj in _INPLACE else None
 
@@ -252,8 +252,13 @@ def _method(stmt: Stmt, name: str) -> Effects:
     return ANYTHING
 
 
-def _hashable(obj: Any) -> bool:
-    return getattr(type(obj), "__hash__", None) is not None
+def hashable(obj: Any) -> bool:
+    """True for what can be looked up in a set; a C function of ctypes only says that it can."""
+    try:
+        hash(obj)
+    except TypeError:
+        return False
+    return True
 
 
 _CHEAP_OPERATORS = "add sub mul neg pos lt le gt ge eq ne and_ or_ xor not_ invert lshift rshift truediv abs"
@@ -272,7 +277,7 @@ def is_cheap(stmt: Stmt) -> bool:
         case Cast() | Shape() | View() | Offset() | MakeTuple() | Item() | Load():
             return True
         case Apply(Named(obj)):
-            if not _hashable(obj) or not _scalars(stmt):
+            if not hashable(obj) or not _scalars(stmt):
                 return False
             if obj in (operator.floordiv, operator.mod):
                 return all(is_integer(a.type) for a in stmt.args)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from .._numba import INPLACE, build_definitions, nir, numba_type, scalar_value
+from ..analysis.effects import hashable
 from ..ir.nodes import (
     UNDEFINED,
     AddTo,
@@ -359,7 +360,7 @@ class _Emitter:
                 if obj in INPLACE:
                     return nir.Expr.inplace_binop(obj, INPLACE[obj], lhs, rhs, self.loc)
                 return nir.Expr.binop(obj, lhs, rhs, self.loc)
-            if _hashable(obj) and obj in _UNARY:
+            if hashable(obj) and obj in _UNARY:
                 return nir.Expr.unary(obj, self.use(args[0]), self.loc)
             if obj is operator.getitem:
                 return nir.Expr.getitem(self.use(args[0]), self.use(args[1]), self.loc)
@@ -369,7 +370,7 @@ class _Emitter:
                 obj = empty_container(obj.type)
             if isinstance(obj, Whole):
                 obj = obj.function
-            obj = _INTRINSIC.get(obj, obj) if _hashable(obj) else obj
+            obj = _INTRINSIC.get(obj, obj) if hashable(obj) else obj
             values = [self.use(a) for a in args]
             if obj is call_value:
                 return nir.Expr.call(values[0], values[1:split], tuple(zip(keywords, values[split:], strict=True)), self.loc)
@@ -539,9 +540,5 @@ class _Emitter:
             self.names[result] = self.var(param)
 
 
-def _hashable(obj: Any) -> bool:
-    return getattr(type(obj), "__hash__", None) is not None
-
-
 def _BINARY_OR_INPLACE(obj: Any) -> Any:
-    return (_BINARY | INPLACE.keys()) if _hashable(obj) else ()
+    return (_BINARY | INPLACE.keys()) if hashable(obj) else ()
