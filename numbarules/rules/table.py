@@ -213,6 +213,15 @@ class Table:
             self._memo.clear()
         self._tell(*([entry] if back is None else [entry, back]))
 
+    def ranked(self, function: Any, argument_types: tuple[types.Type, ...]) -> Iterator[Entry]:
+        """The entries that match a call of these types, each before those that it beats."""
+        with self._lock:
+            rank, candidates = self._candidates(function_key(function), argument_types)
+        while candidates:
+            for e in unbeaten(candidates, rank, len(argument_types)) or list(candidates):
+                candidates.remove(e)
+                yield e
+
     def alias(self, new: Any, old: Any) -> None:
         """Lets `new` use the entries of `old`, those made later too; an entry of its own with equal argument patterns comes first."""
         new, old = function_key(new), function_key(old)
@@ -286,7 +295,8 @@ class Table:
             chain.extend(t for t in self._aliases.get(identity(k), [])[1:] if all(identity(t) != identity(c) for c in chain))
         return chain
 
-    def _choose(self, key: Any, argument_types: tuple[types.Type, ...]) -> Found:
+    def _candidates(self, key: Any, argument_types: tuple[types.Type, ...]) -> tuple[dict[Entry, int], list[Entry]]:
+        """The entries that match a call; and those of functions, by how near the function is to the one that is called."""
         rank: dict[Entry, int] = {}
         first = pt.plain(argument_types[0]) if argument_types else None
         for place, k in enumerate(self._chain(key)):
@@ -294,8 +304,10 @@ class Table:
             for e in group.facing(first) if group else ():
                 if e.requires <= self.capabilities and e.matches(argument_types):
                     rank[e] = place
-        by_type = [e for e in self._any_entries() if e.matches(argument_types)]
-        candidates = [*rank, *by_type]
+        return rank, [*rank, *(e for e in self._any_entries() if e.matches(argument_types))]
+
+    def _choose(self, key: Any, argument_types: tuple[types.Type, ...]) -> Found:
+        rank, candidates = self._candidates(key, argument_types)
         if not candidates:
             return Found(None, None, f"no entry matches {show_call(key, argument_types)}")
         best = unbeaten(candidates, rank, len(argument_types))

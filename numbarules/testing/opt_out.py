@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,12 +65,14 @@ class OptOutCheck:
         return f"{self.call}: {verdict} ({a:.3g} us opted out by {self.entry.origin}, {b:.3g} us by {self.generic.signature})"
 
 
-def check_opt_out(f: Any, *args: Any, rtol: float | None = None, seed: int = 0, repeat: int = 7) -> OptOutCheck:
+def check_opt_out(
+    f: Any, *args: Any, rtol: float | None = None, value_rtol: float | None = None, seed: int = 0, repeat: int = 7
+) -> OptOutCheck:
     """Checks a call of `f` that opts out at the types of `args`: both ways to differentiate it agree, and which one is faster.
 
-    `f`, `args`, `rtol`, `seed`: as for `check_rule`. The derivative of the method that is differentiated instead is checked as by
-    `check_gradient`; the generic rule, the one that answers these types without the opt-out, is run too, and has to give the same
-    cotangents. Times are the best of `repeat` runs, of value and cotangents together, called from Python.
+    `f`, `args`, `rtol`, `value_rtol`, `seed`: as for `check_rule`. The derivative of the method that is differentiated instead is checked
+    as by `check_gradient`; the generic rule, the most specific one that has a pullback for these types, is run too, and has to give the
+    same cotangents. Times are the best of `repeat` runs, of value and cotangents together, called from Python.
 
     Where opting out takes longer, the answer says by which factor, and an OptOutLosesWarning is given.
 
@@ -91,11 +94,9 @@ def check_opt_out(f: Any, *args: Any, rtol: float | None = None, seed: int = 0, 
         raise CheckError(f"{function_name(f)}({', '.join(site.types)}) does not opt out: {site.how}, {site.entry or 'no entry'}")
     generic = _generic(f, args, site)
     limit = tolerance(args) if rtol is None else rtol
-    checked = check_gradient(call, *args, rtol=limit, seed=seed)
+    checked = check_gradient(call, *args, rtol=limit, value_rtol=value_rtol, seed=seed)
     fast = _timed(call, args, seed, repeat)
-    with rule_scope():
-        _use(generic, site.entry, f, args)
-        other = caller(f, len(args))
+    with _answering(generic, site, f, args) as other:
         slow = _timed(other, args, seed, repeat)
     error = distance(fast.cotangents, slow.cotangents)
     if error > limit:
@@ -110,17 +111,29 @@ def check_opt_out(f: Any, *args: Any, rtol: float | None = None, seed: int = 0, 
 
 
 def _generic(f: Any, args: tuple[Any, ...], site: CallSite) -> Entry:
-    """The rule that answers where nothing opts out."""
-    if site.runner_up is not None and site.runner_up.kind in ("rule", "scalar"):
-        return site.runner_up
+    """The most specific rule that does not opt out: one that would answer if nothing did."""
+    for entry in table.ranked(f, _written(args)):
+        if entry is site.entry or entry.kind not in ("rule", "scalar"):
+            continue
+        with _answering(entry, site, f, args) as call:
+            if site_of(explain(call, *args, argnums=with_floats(args)), f).how in ("rule", "scalar rule"):
+                return entry
     raise CheckError(f"{function_name(f)}({', '.join(site.types)}): no rule to compare with answers these types; {site.reason}")
 
 
-def _use(generic: Entry, winner: Entry, f: Any, args: tuple[Any, ...]) -> None:
-    """Lets the generic rule answer these very types."""
-    written = tuple(types.unliteral(typeof(a)) for a in args)
+@contextmanager
+def _answering(generic: Entry, site: CallSite, f: Any, args: tuple[Any, ...]) -> Iterator[Callable[..., Any]]:
+    """Lets a rule answer these very types; gives a new function that makes the call."""
+    winner = site.entry
+    assert winner is not None
     function = generic.function if winner.any_function else winner.function
-    table.add(Entry(function, written, generic.kind, generic.payload, winner.origin, len(args)), replace=True)
+    with rule_scope():
+        table.add(Entry(function, _written(args), generic.kind, generic.payload, winner.origin, len(args)), replace=True)
+        yield caller(f, len(args))
+
+
+def _written(args: tuple[Any, ...]) -> tuple[types.Type, ...]:
+    return tuple(types.unliteral(typeof(a)) for a in args)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,13 +145,16 @@ class _Timed:
 def _timed(call: Callable[..., Any], args: tuple[Any, ...], seed: int, repeat: int) -> _Timed:
     y, pullback = vjp(call, *args)
     ybar = drawn(y, np.random.default_rng(seed))
-    cotangents = flat(args, pullback(ybar))
+    return _Timed(flat(args, pullback(ybar)), best_time(lambda: vjp(call, *args)[1](ybar), repeat))
+
+
+def best_time(run: Callable[[], Any], repeat: int) -> float:
+    """The seconds that something takes: the least of several averages."""
 
     def once() -> float:
         start = time.perf_counter()
-        vjp(call, *args)[1](ybar)
+        run()
         return time.perf_counter() - start
 
     inner = max(1, min(1000, int(2e-3 / max(min(once(), once()), 1e-7))))
-    best = min(sum(once() for _ in range(inner)) / inner for _ in range(repeat))
-    return _Timed(cotangents, best)
+    return min(sum(once() for _ in range(inner)) / inner for _ in range(repeat))
