@@ -138,6 +138,27 @@ def as_text(rows: list[dict[str, Any]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
+def plot(tables: dict[str, list[dict[str, Any]]], path: Path) -> None:
+    """Latency over opt-outs, look-ups over entries."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.5))
+    rows = tables["latency"]
+    left.plot([r["opt_outs"] for r in rows], [r["first gradient [s]"] for r in rows], marker="o")
+    left.set_xscale("symlog", linthresh=10)
+    left.set(xlabel="opt-outs registered for the function", ylabel="time to first gradient [s]", ylim=(0, None))
+    rows = tables["look-up"]
+    for column in ("new question [us]", "asked before [us]"):
+        right.loglog([r["entries"] for r in rows], [r[column] for r in rows], marker="o", label=column)
+    right.set(xlabel="entries for the function", ylabel="time [us]")
+    right.legend()
+    figure.tight_layout()
+    figure.savefig(path, dpi=120)
+
+
 def main() -> None:
     """Prints the tables; a full run keeps them in `perf/results`."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -150,6 +171,7 @@ def main() -> None:
         RESULTS.mkdir(exist_ok=True)
         (RESULTS / "dispatch.md").write_text(text + "\n", encoding="utf-8")
         (RESULTS / "dispatch.json").write_text(json.dumps(tables, indent=1) + "\n", encoding="utf-8")
+        plot(tables, RESULTS / "dispatch.png")
 
 
 if __name__ == "__main__":
