@@ -126,3 +126,22 @@ def test_peak_is_per_call_not_per_process() -> None:
     for _ in range(5):
         gradient(0.5, 1_000_000)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 128 << 10
+
+
+def test_a_factor_without_derivative_keeps_nothing_of_the_other_one() -> None:
+    def decay(x, n):
+        for _ in range(n):
+            x = 0.5 * x + 1.0
+        return x
+
+    def diffusion(u, rate, n):
+        a, b = u.copy(), np.zeros_like(u)
+        for _ in range(n):
+            for i in range(1, u.size - 1):
+                b[i] = a[i] * (1 - 2 * rate) + rate * a[i + 1] + a[i - 1] / (1.0 / rate)
+            a, b = b, a
+        return a.sum()
+
+    assert nr.explain(decay, 0.3, 3).bytes_per_iteration() == {}
+    per_step = nr.explain(diffusion, np.ones(50), 0.1, 3).bytes_per_iteration()
+    assert sum(per_step.values()) <= 128  # where the two buffers are, whatever their size

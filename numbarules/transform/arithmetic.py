@@ -14,7 +14,8 @@ from .adjoints import cast, zero
 __all__ = ["ARITHMETIC"]
 
 Contributions = list[Operand | None]
-Row = Callable[[Stmt, Operand, Builder], Contributions]
+Row = Callable[[Stmt, Operand, tuple[bool, ...], Builder], Contributions]
+"""The contributions to the arguments, made for those that are wanted: what one needs would be recorded for nothing."""
 
 
 def mul(a: Operand, c: Operand, t: Type, b: Builder) -> Operand:
@@ -34,21 +35,21 @@ def div(a: Operand, c: Operand, t: Type, b: Builder) -> Operand:
     return b.one(Apply(Named(ieee_divide)), [cast(a, t, b), cast(c, t, b)], t, "d")
 
 
-def _add(stmt: Stmt, ybar: Operand, b: Builder) -> Contributions:
+def _add(stmt: Stmt, ybar: Operand, wanted: tuple[bool, ...], b: Builder) -> Contributions:
     return [ybar, ybar]
 
 
-def _sub(stmt: Stmt, ybar: Operand, b: Builder) -> Contributions:
-    return [ybar, neg(ybar, b) if is_float(stmt.args[1].type) else None]
+def _sub(stmt: Stmt, ybar: Operand, wanted: tuple[bool, ...], b: Builder) -> Contributions:
+    return [ybar, neg(ybar, b) if wanted[1] else None]
 
 
-def _mul(stmt: Stmt, ybar: Operand, b: Builder) -> Contributions:
+def _mul(stmt: Stmt, ybar: Operand, wanted: tuple[bool, ...], b: Builder) -> Contributions:
     x, y = stmt.args
     t = stmt.result.type
-    return [mul(ybar, y, t, b) if is_float(x.type) else None, mul(ybar, x, t, b) if is_float(y.type) else None]
+    return [mul(ybar, y, t, b) if wanted[0] else None, mul(ybar, x, t, b) if wanted[1] else None]
 
 
-def _truediv(stmt: Stmt, ybar: Operand, b: Builder) -> Contributions:
+def _truediv(stmt: Stmt, ybar: Operand, wanted: tuple[bool, ...], b: Builder) -> Contributions:
     """y = u / v:  ubar = ybar / v,  vbar = -ubar * y; an exactly zero cotangent gives zeros, also where v is 0 or y infinite."""
     _, v = stmt.args
     t = stmt.result.type
@@ -57,7 +58,7 @@ def _truediv(stmt: Stmt, ybar: Operand, b: Builder) -> Contributions:
     inner = b.child()
     ubar = div(ybar, v, t, inner)
     values: list[Operand] = [ubar]
-    if is_float(v.type):
+    if wanted[1]:
         values.append(neg(mul(ubar, stmt.result, t, inner), inner))
     test = b.one(Apply(Named(operator.ne)), [ybar, zero(t)], BOOL, "nonzero")
     results = tuple(b.names.var(t, "d") for _ in values)
@@ -65,11 +66,11 @@ def _truediv(stmt: Stmt, ybar: Operand, b: Builder) -> Contributions:
     return [results[0], results[1] if len(results) > 1 else None]
 
 
-def _neg(stmt: Stmt, ybar: Operand, b: Builder) -> Contributions:
+def _neg(stmt: Stmt, ybar: Operand, wanted: tuple[bool, ...], b: Builder) -> Contributions:
     return [neg(ybar, b)]
 
 
-def _pos(stmt: Stmt, ybar: Operand, b: Builder) -> Contributions:
+def _pos(stmt: Stmt, ybar: Operand, wanted: tuple[bool, ...], b: Builder) -> Contributions:
     return [ybar]
 
 

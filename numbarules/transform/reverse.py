@@ -144,7 +144,7 @@ class Reverse:
         if fn is operator.pow and (power := integer_power(stmt, ybar, b)) is not None:
             contributions = power
         elif fn in ARITHMETIC:
-            contributions = ARITHMETIC[fn](stmt, ybar, b)
+            contributions = ARITHMETIC[fn](stmt, ybar, tuple(map(self.active, stmt.args)), b)
         else:
             contributions = self.partials(stmt, ybar, b)
         for arg, value in zip(stmt.args, contributions, strict=True):
