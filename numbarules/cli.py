@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import operator
+import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -26,6 +27,8 @@ from .testing.modules import check_modules, find_object, load
 __all__ = ["main"]
 
 OK, FOUND, FAILED = 0, 1, 2
+CLOSED = 128 + 13
+"""As a shell reports a program that SIGPIPE has ended."""
 
 
 class _Unusable(Exception):
@@ -33,7 +36,10 @@ class _Unusable(Exception):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command; returns the exit status: 0 all well, 1 something was found, 2 what was asked for could not be done."""
+    """Runs the command; returns the exit status: 0 all well, 1 something was found, 2 what was asked for could not be done.
+
+    Where nobody reads the output any more (`numbarules rules | head`) it stops, with the status that shells give to that.
+    """
     parser = _parser()
     asked = parser.parse_args(arguments)
     if "" not in sys.path:
@@ -41,6 +47,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     warnings.simplefilter("default")
     try:
         status: int = asked.run(asked)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python writes what is left when it exits
+        return CLOSED
     except (_Unusable, ImportError, NumbarulesError) as error:
         print(f"numbarules: {error}", file=sys.stderr)
         return FAILED

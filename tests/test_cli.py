@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from textwrap import dedent
@@ -199,3 +200,12 @@ def test_the_module_runs():
     found = subprocess.run([sys.executable, "-m", "numbarules", "rules", "--function", "np.linalg.qr"], capture_output=True, text=True)
     assert found.returncode == 0
     assert "qr_rule" in found.stdout
+
+
+def test_output_that_nobody_reads_ends_the_command_quietly():
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as nobody:
+        done = subprocess.run([sys.executable, "-m", "numbarules", "rules"], stdout=nobody, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.stderr == ""
+    assert done.returncode == 141
