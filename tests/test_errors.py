@@ -224,14 +224,16 @@ def test_vjp_with_missing_arguments() -> None:
 
 
 NAMED = {
-    "numpy.expand_dims": lambda x: np.sum(np.expand_dims(x, 0) * 2.0),
-    "numpy.swapaxes": lambda x: np.sum(np.swapaxes(np.outer(x, x), 0, 1) * 2.0),
-    "numpy.rot90": lambda x: np.sum(np.rot90(np.outer(x, x)) * 2.0),
+    "numpy.expand_dims": lambda x: np.sum(np.expand_dims(x, int(x[1])) * 2.0),
+    "numpy.swapaxes": lambda x: np.sum(np.swapaxes(np.outer(x, x), int(x[1]), 0) * 2.0),
+    "numpy.rot90": lambda x: np.sum(np.rot90(np.outer(x, x).reshape(3, 3, 1)) * 2.0),
+    "numpy.moveaxis": lambda x: np.sum(np.moveaxis(np.outer(x, x), 0, 1) * 2.0),
     "numpy.broadcast_to": lambda x: np.sum(np.broadcast_to(x, (2, 3)) * 2.0),
     "numpy.split": lambda x: np.sum(np.split(x, 3)[0]),
     "numpy.unique": lambda x: np.sum(np.unique(x)),
     "numpy.extract": lambda x: np.sum(np.extract(x > 1.5, x)),
 }
+NO_VIEWS = {"numpy.unique", "numpy.extract"}
 
 
 @pytest.mark.parametrize("name", NAMED)
@@ -241,4 +243,4 @@ def test_a_refusal_inside_a_library_function_names_what_the_user_called(name: st
     first, *rest = str(caught.value).splitlines()
     assert first.startswith(f"a call of `{name}`")
     assert any(name.replace("numpy.", "np.") in line for line in rest)  # the user's own line
-    assert f"rrule({name})" in rest[-1]
+    assert (f"rrule({name})" in rest[-1]) == (name in NO_VIEWS)  # a rule for what returns a view would be refused

@@ -259,6 +259,8 @@ def _is_numpy(stmt: Stmt) -> bool:
 def _call(stmt: Stmt) -> tuple[str, str]:
     """A call of a function or method, or an attribute, in the user's words, and what to write in its place."""
     match stmt.op:
+        case Apply(Named(obj)) if _is_numpy(stmt) and _name(obj) in _VIEWS:
+            return f"a call of `{Named(obj)}`", _VIEWS[_name(obj)]
         case Apply(Named(obj)):
             name = str(Named(obj)).removeprefix("operator.")
             args = ", ".join(_pattern(a.type) for a in stmt.args)
@@ -276,6 +278,16 @@ def _call(stmt: Stmt) -> tuple[str, str]:
 def _name(obj: object) -> str:
     return str(getattr(obj, "__name__", obj))
 
+
+_SLICES = "take slices, `a[:k]` and `a[k:]`, which share memory with `a` as well"
+_AXES = "exchange axes by `.T` or by a literal call of `np.swapaxes`, index with None for a new one, or loop over the elements"
+_VIEWS = {
+    **dict.fromkeys(("split", "array_split", "hsplit", "vsplit", "dsplit"), _SLICES),
+    **dict.fromkeys(("moveaxis", "swapaxes", "expand_dims", "rot90", "atleast_3d"), _AXES),
+    "broadcast_to": "let an operation broadcast, `a + np.zeros(shape)`, or index the smaller array in a loop",
+    "broadcast_arrays": "let an operation broadcast, `a + np.zeros(shape)`, or index the smaller arrays in a loop",
+}
+"""What to write in place of functions that return views, for which a rule would be refused."""
 
 _CONTAINERS: tuple[tuple[Any, str, str], ...] = (
     (

@@ -49,6 +49,15 @@ def with_nans(*shape: int) -> Any:
     return x
 
 
+class Literal(int):
+    """A number that a call is written with."""
+
+
+def is_written(a: Any) -> bool:
+    """Whether an argument stands in the call itself."""
+    return isinstance(a, str | bool | Literal) or a is None
+
+
 C1, C2, C3 = wave(7), wave(4, 3), wave(2, 3, 4)
 F2, F3 = fortran(4, 3), fortran(2, 3, 4)
 A1, A2, A3 = strided(7), strided(4, 3), strided(2, 3, 4)
@@ -186,11 +195,22 @@ def cases() -> list[tuple[Any, tuple[Any, ...], dict[str, Any]]]:
 
     for a in (A1, F2, A3):
         add(np.flip, a)
+        for axis in range(-a.ndim - 1, a.ndim + 1):
+            add(np.expand_dims, a, Literal(axis))
+        for axis in range(-a.ndim, a.ndim):
+            add(np.swapaxes, a, Literal(axis), Literal(-1 - axis))
+            add(np.swapaxes, a, Literal(axis), Literal(axis))
+        add(np.atleast_1d, a)
+        add(np.atleast_2d, a)
         add(np.flipud, a)
         add(np.roll, a, 2)
         add(np.roll, a, -1)
         add(np.repeat, a, 2)
     add(np.fliplr, F2)
+    for a in (C2, F2, A2):
+        add(np.rot90, a)
+        for k in (-1, 0, 1, 2, 3, 5):
+            add(np.rot90, a, Literal(k))
     add(np.fliplr, C3)
     add(np.repeat, C1, np.arange(7))
     add(np.repeat, C1, np.arange(6))
@@ -299,9 +319,9 @@ CASES = cases()
 
 
 def caller(key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any]:
-    """A jitted function that makes the call as a user writes it, string and boolean arguments as literals."""
-    written = [repr(a) if isinstance(a, str | bool) or a is None else f"x{i}" for i, a in enumerate(args)]
-    written += [f"{k}={a!r}" if isinstance(a, str | bool) or a is None else f"{k}={k}" for k, a in kwargs.items()]
+    """A jitted function that makes the call as a user writes it, strings, booleans and `Literal`s as literals."""
+    written = [repr(a) if is_written(a) else f"x{i}" for i, a in enumerate(args)]
+    written += [f"{k}={a!r}" if is_written(a) else f"{k}={k}" for k, a in kwargs.items()]
     names = ", ".join([*(f"x{i}" for i in range(len(args))), *kwargs])
     call = f"x0.{key}({', '.join(written[1:])})" if isinstance(key, str) else f"f({', '.join(written)})"
     text = f"lambda {names}: {call}"
@@ -313,7 +333,7 @@ def caller(key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[
 def expanded(key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any]:
     """The jitted implementation for a call."""
     found = ("Array", key) if isinstance(key, str) else key
-    arg_types = tuple(typeof(a) for a in args)
+    arg_types = tuple(types.literal(int(a)) if isinstance(a, Literal) else typeof(a) for a in args)
     kwarg_types = {k: typeof(a) for k, a in kwargs.items()}
     if key is np.nan_to_num:
         kwarg_types.pop("copy", None)
@@ -387,6 +407,16 @@ def test_same_as_numba(case: tuple[Any, tuple[Any, ...], dict[str, Any]]) -> Non
             np.testing.assert_array_equal(a, b)
 
 
+VIEWS_OF = (np.flip, np.flipud, np.fliplr, np.expand_dims, np.swapaxes, np.rot90, np.atleast_1d, np.atleast_2d)
+
+
+def test_views_are_views() -> None:
+    for key, args, kwargs in CASES:
+        if key in VIEWS_OF:
+            x = copied(args[0])
+            assert np.shares_memory(expanded(key, args, kwargs)(x, *args[1:]), x), label((key, args, kwargs))
+
+
 EXACT = [c for c in CASES if c[0] in (np.sum, np.mean, np.var, np.prod, np.cumsum, np.nansum, "sum", "mean")]
 
 
@@ -406,6 +436,13 @@ def test_every_expansion_has_a_case() -> None:
     indexing = {operator.getitem, operator.setitem}  # in tests/test_language.py
     missing = [key for key, builder in expansions().items() if builder not in builders and key not in helpers | indexing]
     assert not missing
+
+
+def test_views_by_numbers_that_are_not_written_are_not_covered() -> None:
+    for key, args in ((np.expand_dims, (C2, 0)), (np.swapaxes, (C2, 0, 1)), (np.rot90, (C2, 1))):
+        assert lookup_expansion(key, tuple(map(typeof, args))) is None
+    inner = (typeof(C3), types.literal(0), types.literal(1))
+    assert lookup_expansion(np.swapaxes, inner) is None
 
 
 def test_integers_and_unknown_forms_are_not_covered() -> None:
