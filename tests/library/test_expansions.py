@@ -18,6 +18,7 @@ import numbarules.library.selection
 import numbarules.library.shapes  # noqa: F401 - importing fills the table
 from numbarules.library.expansions import expansions, flat_get, flat_set, lookup_expansion
 from numbarules.library.selection import gather, scatter
+from numbarules.testing import check_gradient
 
 pytestmark = pytest.mark.filterwarnings("ignore::numba.NumbaPerformanceWarning")
 
@@ -436,6 +437,21 @@ def test_every_expansion_has_a_case() -> None:
     indexing = {operator.getitem, operator.setitem}  # in tests/test_language.py
     missing = [key for key, builder in expansions().items() if builder not in builders and key not in helpers | indexing]
     assert not missing
+
+
+def test_derivatives_see_what_is_written_through_views() -> None:
+    def f(x, turns):
+        row = np.expand_dims(x, 0)
+        row[0, 0, 1] = x[1, 2] * x[0, 0]
+        flipped = np.swapaxes(x, 0, -1)
+        flipped[2, 0] *= x[1, 1]
+        left, computed = np.rot90(x), np.rot90(x, turns)
+        left[0, 0] = computed[1, 1] * left[2, 1]
+        np.atleast_2d(x[0])[0, 2] *= 3.0
+        return x * x
+
+    for turns in (0, 3):
+        assert check_gradient(f, wave(2, 3), turns).error < 1e-9
 
 
 def test_views_by_numbers_that_are_not_written_are_not_covered() -> None:
