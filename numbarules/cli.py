@@ -123,8 +123,12 @@ def _check(asked: argparse.Namespace) -> int:
     faults = [f for f in found if f.kind == "fault"]
     for finding in faults if asked.quiet else found:
         print(finding)
-    print(f"{len(faults)} faults, {len(found) - len(faults)} notes")
+    print(f"{_count(len(faults), 'fault')}, {_count(len(found) - len(faults), 'note')}")
     return FOUND if faults else OK
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n} {noun}{'' if n == 1 else 's'}"
 
 
 # ---------------------------------------------------------------------------------------------- names

@@ -97,7 +97,7 @@ def test_a_rule_that_decides_by_value_fails_with_its_name_and_line(write, capsys
     told = capsys.readouterr().out
     assert "decides_by_value" in told
     assert f"{path}:" in told
-    assert told.endswith(("1 faults, 0 notes\n", "1 faults, 1 notes\n"))
+    assert told.endswith(("1 fault, 0 notes\n", "1 fault, 1 note\n"))
 
 
 def test_a_rule_that_another_one_shadows_at_its_sample_point_fails(write, capsys):
@@ -137,7 +137,7 @@ def test_signatures_say_where_to_look_and_their_lack_is_a_note(write, capsys):
     told = capsys.readouterr().out
     assert "note: `unsaid` is not checked" in told
     assert "`said`" not in told
-    assert told.endswith("0 faults, 1 notes\n")
+    assert told.endswith("0 faults, 1 note\n")
 
 
 def test_what_cannot_be_imported_is_no_finding(write, capsys):

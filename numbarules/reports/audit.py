@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from numba import types
 
-from ..rules.patterns import Category, Tail, Union, as_pattern, matches, overlap, show
+from ..rules.order import compare
+from ..rules.patterns import Category, Tail, Union, as_pattern, covers, matches, overlap, show
 from ..rules.table import Entry, table
 
 __all__ = ["Audit", "Capture", "capture_audit", "describes"]
@@ -17,16 +19,17 @@ __all__ = ["Audit", "Capture", "capture_audit", "describes"]
 class Capture:
     """An entry whose pattern for some arguments describes the type without naming it; `positions` are those arguments.
 
-    `opted_out`: entries that opt the type out of it, so that it does not win for these calls or not for all of them.
+    `opted_out`: entries that opt the type out of it, for all these calls or some of them. `open`: for some calls none of them does.
     """
 
     entry: Entry
     positions: tuple[int, ...]
     opted_out: tuple[Entry, ...]
+    open: bool
 
     def __str__(self) -> str:
         where = ", ".join(str(i) for i in self.positions)
-        away = "".join(f"\n      but {e}" for e in self.opted_out)
+        away = "".join(f"\n      but {'for some calls ' * self.open}{e}" for e in self.opted_out)
         origin = self.entry.origin
         return f"{self.entry.signature}, argument {where}: {origin.name.rpartition('.')[2]} ({origin.filename}:{origin.line}){away}"
 
@@ -40,8 +43,8 @@ class Audit:
 
     @property
     def open(self) -> tuple[Capture, ...]:
-        """Those that nothing opts out of."""
-        return tuple(c for c in self.captures if not c.opted_out)
+        """Those that win for some calls with the type: that nothing opts out of, or not for all signatures that they match."""
+        return tuple(c for c in self.captures if c.open)
 
     def __str__(self) -> str:
         if not self.captures:
@@ -71,7 +74,7 @@ def capture_audit(some_type: Any) -> Audit:
     for entry in table.entries():
         positions = _caught(entry, pattern) if entry.kind in ("rule", "scalar") else ()
         if positions:
-            found.append(Capture(entry, positions, tuple(_opting_out(entry, pattern))))
+            found.append(_capture(entry, positions, pattern))
     return Audit(show(pattern), tuple(found))
 
 
@@ -104,7 +107,28 @@ def _names(written: Any, pattern: Any) -> bool:
     return bool(written == pattern or written is own)
 
 
-def _opting_out(entry: Entry, pattern: Any) -> list[Entry]:
-    """The opt-outs that concern calls of the entry with the type."""
+def _capture(entry: Entry, positions: tuple[int, ...], pattern: Any) -> Capture:
     told = [o for o in (*table.entries(entry.function), *table.entries(Any)) if o.kind == "opt_out"]
-    return [o for o in told if any(_names(p.pattern if isinstance(p, Tail) else p, pattern) for p in o.patterns)]
+    calls = list(_calls(entry, positions, pattern))
+    concerned = [o for o in told if any(_opts_out(o, entry, call, pattern, describes) for call in calls)]
+    rest = [call for call in calls if not any(_opts_out(o, entry, call, pattern, covers) for o in concerned)]
+    return Capture(entry, positions, tuple(concerned), bool(rest))
+
+
+def _calls(entry: Entry, positions: tuple[int, ...], pattern: Any) -> Iterator[tuple[Any, ...]]:
+    """The signatures by which an entry catches the type, at one of the positions each."""
+    for n in range(entry.required, len(entry.patterns) + 1):
+        at = entry.at_arity(n) or ()
+        for i in positions:
+            if i < len(at):
+                yield *at[:i], pattern, *at[i + 1 :]
+
+
+def _opts_out(opt_out: Entry, entry: Entry, call: tuple[Any, ...], pattern: Any, relation: Callable[[Any, Any], bool]) -> bool:
+    """True where an opt-out that comes before the entry covers (or describes, by the relation) a signature that the entry catches."""
+    if opt_out.any_function:
+        return relation(opt_out.patterns[0], pattern)
+    at = opt_out.at_arity(len(call))
+    if at is None or not all(map(relation, at, call)):
+        return False
+    return any(_names(p, pattern) for p in at) or compare(opt_out, entry, len(call)) == -1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+
 import numpy as np
 import pytest
 from numba import types
@@ -49,6 +51,27 @@ def test_what_is_opted_out_is_told_apart():
         assert all(everything in c.opted_out for c in audit.captures)
         assert "but opt out Any(BandedType)" in str(audit)
     assert len(nr.capture_audit(BANDED).open) == len(nr.capture_audit(BANDED).captures)
+
+
+def test_an_opt_out_covers_a_rule_only_for_the_signatures_that_it_matches():
+    def products():
+        captures = [c for c in nr.capture_audit(BandedType).captures if c.entry.function is operator.matmul]
+        found = {c.entry.signature.partition("(")[2]: c for c in captures}
+        by_vector = found.pop("AbstractMatrix, AbstractVector)")
+        from_left, by_matrix = found.pop("AbstractVector, AbstractMatrix)"), found.pop("AbstractMatrix, AbstractMatrix)")
+        assert not found
+        return by_vector, from_left, by_matrix
+
+    with nr.rule_scope():
+        entry = nr.opt_out(operator.matmul, BandedType, nr.AbstractVector)
+        by_vector, from_left, by_matrix = products()
+        assert (by_vector.opted_out, by_vector.open) == ((entry,), False)
+        assert (from_left.opted_out, from_left.open) == ((), True)
+        assert (by_matrix.opted_out, by_matrix.open) == ((), True)
+        from_the_left = nr.opt_out(operator.matmul, BandedType, nr.AbstractMatrix)
+        by_vector, from_left, by_matrix = products()
+        assert (by_matrix.opted_out, by_matrix.open) == ((from_the_left,), True)  # a banded matrix on the right is still caught
+        assert f"but for some calls {from_the_left}" in str(by_matrix)
 
 
 def test_a_type_that_nothing_catches():
