@@ -207,24 +207,47 @@ def solve_many_rule(A: AbstractMatrix, B: AbstractMatrix):
 
 
 # y = det A:  Abar = ybar cof(A), the matrix of cofactors; y A^-T where A is regular (Giles 2.2.4). With A = U S V^T
-# cof(A) = det(U) det(V) U diag(prod_{j != i} s_j) V^T, which is finite and right at singular A too.
+# cof(A) = det(U) det(V) U diag(prod_{j != i} s_j) V^T, which is finite and right at singular A too. The inverse is five times as fast, and
+# right to about eps times the condition number of A: it serves up to 10^6, by the 1-norm.
 @rrule(np.linalg.det, at=[SQUARE])
 def det_rule(A: AbstractMatrix):
     y = np.linalg.det(A)
 
-    def det_pullback(ybar):
-        U, s, Vt = np.linalg.svd(A)
-        scale = ybar * np.linalg.det(U) * np.linalg.det(Vt)
-        for i in range(s.shape[0]):
-            others = scale
-            for j in range(s.shape[0]):
-                if j != i:
-                    others *= s[j]
-            for k in range(s.shape[0]):
-                U[k, i] *= others
-        return np.dot(U, Vt)
+    def det_pullback(ybar, Abar):
+        if Abar is not None:
+            regular = False
+            if y != 0 and np.isfinite(y):
+                X = np.linalg.inv(A)
+                regular = largest_column(A) * largest_column(X) < 1e6
+                if regular:
+                    Abar += ybar * y * X.T
+            if not regular:
+                U, s, Vt = np.linalg.svd(A)
+                scale = ybar * np.linalg.det(U) * np.linalg.det(Vt)
+                for i in range(s.shape[0]):
+                    others = scale
+                    for j in range(s.shape[0]):
+                        if j != i:
+                            others *= s[j]
+                    for k in range(s.shape[0]):
+                        U[k, i] *= others
+                Abar += np.dot(U, Vt)
 
     return y, det_pullback
+
+
+def largest_column(A):
+    """The 1-norm of a matrix."""
+    most = np.abs(A[0, 0]) * 0
+    for j in range(A.shape[1]):
+        total = np.abs(A[0, 0]) * 0
+        for i in range(A.shape[0]):
+            total += np.abs(A[i, j])
+        most = max(most, total)
+    return most
+
+
+overload(largest_column)(lambda A: largest_column)
 
 
 # (sign, l) = slogdet A, l = log |det A|:  Abar = lbar A^-T (Giles 2.2.4); the sign is constant where it is differentiable.
