@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -62,13 +61,27 @@ def _pairing(x: Any, dense: Any) -> Any:
     return np.sum(x.to_dense() * dense)
 
 
-@cache
+def _shape(x: Any) -> Any:
+    return x.shape
+
+
+_known: dict[Any, DenseForm] = {}
+"""The dense forms that were found; a type that has none may get one later."""
+
+
 def dense_form(struct_type: Any) -> DenseForm | None:
-    """The dense form of a Numba struct type; None where it has no method `to_dense` that returns an array of floats."""
+    """The dense form of a Numba struct type; None where it has no `shape`, or no method `to_dense` that returns an array of floats."""
+    if struct_type not in _known and (made := _dense_form(struct_type)) is not None:
+        _known[struct_type] = made
+    return _known.get(struct_type)
+
+
+def _dense_form(struct_type: Any) -> DenseForm | None:
     from .dispatchers import gradient_dispatcher  # gradients are made of bodies, and bodies ask for rules
 
     try:
         t = our_type(typed_ir(_to_dense, (struct_type,), {}).return_type)
+        typed_ir(_shape, (struct_type,), {})
     except NumbaError:
         return None
     if not isinstance(t, Array) or not is_float_array(t):

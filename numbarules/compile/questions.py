@@ -7,11 +7,13 @@ from typing import Any, Literal
 
 from .._numba import types
 from ..capture.closures import OptedOut
-from ..rules.patterns import show
+from ..errors import RuleError, message
+from ..rules.patterns import Literal as LiteralPattern
+from ..rules.patterns import as_pattern, show
 from ..rules.table import Entry, Origin, show_key, table
 from .lookups import kept
 from .owned import existing_memo
-from .rule_arguments import bound_types
+from .rule_arguments import bound_types, given_types
 from .rule_calls import answer
 
 __all__ = ["OptOut", "no_rrule", "opted_out"]
@@ -37,8 +39,9 @@ class OptOut:
 def no_rrule(function: Any, *argument_types: Any) -> bool:
     """True where a call at these Numba types would be differentiated through: without an entry, or opted out, by entry or by its rule.
 
-    A rule that opts out by value, registered with `on_unstable="branch"`, is a rule. Raises RuleError where the rule is wrong at these
-    types, AmbiguousRuleError where two rules match.
+    What stands for one Numba type may be given in its place: `np.float64`, None, a jitclass. A rule that opts out by value, registered with
+    `on_unstable="branch"`, is a rule. Raises RuleError where the rule is wrong at these types or one of them is no Numba type,
+    AmbiguousRuleError where two rules match.
 
     >>> import numpy as np
     >>> import numbarules as nr
@@ -46,12 +49,33 @@ def no_rrule(function: Any, *argument_types: Any) -> bool:
     >>> nr.no_rrule(np.linalg.det, types.float64[:, ::1])
     False
     """
+    argument_types = tuple(map(_one_type, argument_types))
     entry = table.lookup(function, argument_types).entry
     if entry is None or entry.kind == "opt_out":
         return True
     if entry.kind != "rule":
         return False
     return isinstance(answer(entry, bound_types(entry.payload, list(argument_types)), {}), OptedOut)
+
+
+def _one_type(written: Any) -> Any:
+    """The Numba type that is meant."""
+    if isinstance(written, types.Type):
+        return written
+    found = as_pattern(written) if written is None or isinstance(written, (type, LiteralPattern)) else written
+    if isinstance(found, LiteralPattern):
+        return types.none if found.value is None else types.literal(found.value)
+    if isinstance(found, types.Type):
+        return found
+    name = getattr(written, "__name__", repr(written))
+    raise RuleError(
+        message(
+            f"{written!r} is not one Numba type",
+            contract="a call has one Numba type for each argument, `types.float64[::1]` for example",
+            found=f"{name}, which stands for all types of the class {found.__name__}" if isinstance(found, type) else name,
+            instead="pass `numba.typeof(value)` of a value",
+        )
+    )
 
 
 def opted_out() -> tuple[OptOut, ...]:
@@ -80,18 +104,7 @@ def _by_rule(entry: Entry) -> list[OptOut]:
     out = []
     for (args, _, _), said in kept(existing_memo(entry.payload, "answers")):
         if isinstance(said, OptedOut):
-            given = _given(args)
+            given = given_types(args)
             if entry.matches(given):
                 out.append(OptOut(entry.function, given, "rule", replace(entry.origin, line=said.line)))
     return out
-
-
-def _given(parameters: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The types of a call from those of a rule's parameters: `*args` one by one, omitted ones not at all."""
-    out: list[Any] = []
-    for t in parameters:
-        if isinstance(t, types.StarArgTuple | types.StarArgUniTuple):
-            out += t
-        elif not isinstance(t, types.Omitted):
-            out.append(t)
-    return tuple(out)

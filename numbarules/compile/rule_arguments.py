@@ -11,7 +11,7 @@ from .._numba import types
 from ..ir.nodes import Operand
 from .rules import argument_type
 
-__all__ = ["Bound", "bound_types"]
+__all__ = ["Bound", "bound_types", "given_types"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,4 +42,15 @@ def bound_types(rule: Callable[..., Any], given: list[Any]) -> tuple[Any, ...]:
             out.append(types.StarArgTuple.from_types(tuple(map(types.unliteral, rest))))
         else:
             out.append(rest.pop(0) if rest else types.Omitted(p.default))
+    return tuple(out)
+
+
+def given_types(parameters: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The types of a call from those of a rule's parameters: `*args` one by one, omitted ones not at all."""
+    out: list[Any] = []
+    for t in parameters:
+        if isinstance(t, types.StarArgTuple | types.StarArgUniTuple):
+            out += t
+        elif not isinstance(t, types.Omitted):
+            out.append(t)
     return tuple(out)

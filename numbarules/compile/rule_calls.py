@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from .._numba import NumbaError
 from ..analysis.activity import carries_derivative
 from ..capture.closures import OptedOut, Pair, convert
 from ..capture.translate import translate
+from ..errors import RuleError
 from ..ir.nodes import Apply, Const, Function, Item, MakeTuple, Named, Operand, Region, Rule, Stmt
 from ..ir.rewrite import Builder, Names, substitute
 from ..ir.types import Array, Scalar, Tuple, Type, has_parameters, leaves, parameters
@@ -20,9 +22,10 @@ from .branching import Branching
 from .contracts import changes_or_shares, sharing_of
 from .lookups import remembered
 from .owned import memo_of
-from .rule_arguments import Bound
+from .rule_arguments import Bound, given_types
 from .rule_pullbacks import Half, carries, refuse, rule_name
 from .rules import TableRules
+from .served import not_served
 
 __all__ = ["RuleCalls", "answer"]
 
@@ -32,7 +35,12 @@ def answer(entry: Entry, args: tuple[Any, ...], options: Mapping[str, Any]) -> O
     key = (args, tuple(sorted((k, repr(v)) for k, v in options.items())), entry.on_unstable)
 
     def make() -> OptedOut | Pair:
-        return convert(entry.payload, args, options, branch=entry.on_unstable == "branch")
+        try:
+            return convert(entry.payload, args, options, branch=entry.on_unstable == "branch")
+        except RuleError as error:
+            cause = error.__cause__
+            shorter = not_served(entry, given_types(args), "the rule", cause) if isinstance(cause, NumbaError) else None
+            raise shorter or error from cause
 
     said: OptedOut | Pair = remembered(memo_of(entry.payload, "answers"), key, make, entry.origin.name)
     return said

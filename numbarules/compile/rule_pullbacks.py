@@ -19,6 +19,7 @@ from ..rules.table import Entry
 from ..tangents import has_tangents, parts
 from .contracts import sharing_of
 from .projection import Dense, Missing, Target, dense_type, wrap
+from .served import not_served
 
 __all__ = ["Half", "carries", "refuse", "rule_name"]
 
@@ -77,6 +78,10 @@ class Half:
             used = tuple(i for i, (t, k) in enumerate(zip(self.result_leaves(), takes, strict=True)) if k and carries(t))
             return self.finished(function, used, owners, wanted)
         where = self.pair.pullback.function.__code__
+        assert failure is not None
+        types_of_call = tuple(map(numba_type, self.args))
+        if (error := not_served(self.entry, types_of_call, f"the pullback `{where.co_name}` of the rule", failure)) is not None:
+            raise error from failure
         raise RuleError(
             message(
                 f"the pullback `{where.co_name}` of {self.name} does not compile"
@@ -211,7 +216,7 @@ class Half:
                 refuse(
                     self.entry,
                     f"has a pullback `{code.co_name}` that is handed the shadow of a value of type {t}",
-                    "shadows are those of arrays, and of structs with a method `to_dense`, which are handed a dense one",
+                    "shadows are those of arrays, and of structs with `shape` and a method `to_dense`, which are handed a dense one",
                     instead="return the cotangents",
                 )
             out.append(numba_type(writable(dense)))
@@ -286,7 +291,7 @@ class Half:
                 self.entry,
                 f"returns a cotangent of argument {i} that is none of its tangents",
                 "a cotangent has the kind and the dimensions of its argument: a number for a number, an array for an array,"
-                " for a struct one of its class, or an array where it has a method `to_dense`",
+                " for a struct one of its class, or an array where it has `shape` and a method `to_dense`",
                 found=f"{bar} for {arg}",
             )
         return [start]
