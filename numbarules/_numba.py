@@ -75,7 +75,7 @@ compiler_lock = global_compiler_lock
 
 def our_type(t: Any) -> T.Type:
     """The IR's term for a Numba type; `Opaque` for what the IR does not model."""
-    t = types.unliteral(t)
+    t = _without_values(t)
     if isinstance(t, types.Omitted):
         return our_type(typeof(t.value))
     if isinstance(t, types.Boolean | types.Integer | types.Float | types.Complex):
@@ -122,6 +122,28 @@ def numba_type(t: T.Type) -> Any:
         case T.Opaque(_, payload):
             return payload
     raise AssertionError(t)
+
+
+def _without_values(t: Any) -> Any:
+    """A type without the values that Numba knows of a literal, also in what iterates over a display or holds one.
+
+    A container that is nothing without them, such as a dictionary of values of different types, stays as it is.
+    """
+    match t:
+        case types.ListIter():
+            return types.ListIter(_without_values(t.container))
+        case types.DictItemsIterableType() | types.DictKeysIterableType() | types.DictValuesIterableType():
+            return type(t)(_without_values(t.parent))
+        case types.DictIteratorType():
+            return types.DictIteratorType(_without_values(t.iterable))
+        case types.EnumerateType():
+            return types.EnumerateType(_without_values(t.source_type))
+        case types.ZipType():
+            return types.ZipType(tuple(map(_without_values, t.source_types)))
+        case types.Pair():
+            return types.Pair(_without_values(t.first_type), _without_values(t.second_type))
+    plain = types.unliteral(t)
+    return t if isinstance(plain, types.Poison) else plain
 
 
 _INDEX = {"i": types.intp, "s": types.slice3_type, "n": types.none}

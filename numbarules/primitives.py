@@ -19,7 +19,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Empty:
-    """Makes an empty list or dictionary of the type `type`, one of the back end's."""
+    """Makes an empty list, set or dictionary of the type `type`, one of the back end's."""
 
     type: Any
 

@@ -9,6 +9,7 @@ import math
 from collections import namedtuple
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 from numba import njit, vectorize
@@ -516,3 +517,59 @@ def test_overlap(f: Any) -> None:
         return s
 
     check(loss, V[:3] if f not in (turn, row_over_all) else M[:3], weights)
+
+
+# ---------------------------------------------------------------------------------------------- passive containers
+
+
+@njit
+def displays(x):
+    ks, ms, by, s = [1, 2, 3], [0, 1], {"a": 1, "b": [2, 3]}, 0.0
+    for k in ks:
+        s += k * x[k] ** 2
+    for n in range(2):
+        for k in ms if n else ks:
+            s += x[k] ** 3
+    for m, k in enumerate(ks):
+        s += x[m] * x[k]
+    for k in {1, 4}:
+        s += k * x[k]
+    return s * x[by["a"]] * x[by["b"][1]]
+
+
+@njit
+def grown(x):
+    """Containers whose items Numba finds after it has seen them made."""
+    seen = set()
+    chosen = list()  # noqa: C408
+    first = dict()  # noqa: C408
+    order = numba.typed.List()
+    last = numba.typed.Dict()
+    s = 0.0
+    for i in range(5):
+        if i % 4 in seen:
+            s += x[i] ** 2
+        seen.add(i % 3)
+        chosen.append(i // 2)
+        first[i] = i // 3
+        order.append((i, 4 - i))
+        last[i % 2] = i
+    for k in chosen:
+        s += x[k] ** 3
+    for i, k in first.items():
+        s += i * x[k]
+    for i, k in order:
+        s += i * x[i] * x[k]
+    for k in last.values():
+        s += x[k] ** 2
+    for _ in range(2):
+        new = set()
+        new.add(3)
+        for k in new:
+            s += x[k] ** 3
+    return s
+
+
+def test_passive_containers() -> None:
+    check(displays, V)
+    check(grown, V)

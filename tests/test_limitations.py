@@ -69,6 +69,18 @@ def lists_rewritten(x):
 
 
 @njit
+def mixed_lists(x):
+    values = [x[0] ** 2, 1, "b"]  # <-
+    return values[0] * x[values[1]]
+
+
+@njit
+def mixed_lists_rewritten(x):
+    values = (x[0] ** 2, 1, "b")
+    return values[0] * x[values[1]]
+
+
+@njit
 def dictionaries(x):
     d = {0: x[0]}  # <-
     d[1] = x[1] * 2.0
@@ -290,6 +302,7 @@ REFUSED: dict[str, tuple[Callable[..., Any], Callable[..., Any], str]] = {
     "complex numbers": (complex_numbers, complex_numbers_rewritten, "complex arithmetic"),
     "complex arrays": (complex_arrays, complex_arrays_rewritten, "complex arithmetic"),
     "lists": (lists, lists_rewritten, "a list of floats"),
+    "mixed lists": (mixed_lists, mixed_lists_rewritten, "a list of values of different types"),
     "dictionaries": (dictionaries, dictionaries_rewritten, "a dictionary of floats"),
     "jitclasses": (classes, classes_rewritten, "an instance of a jitclass"),
     "try": (trying, trying_rewritten, "`try`"),

@@ -30,7 +30,7 @@ def carries_derivative(t: Type) -> bool:
     return is_float(t) or getattr(t, "kind", "").startswith("complex")
 
 
-_PASSIVE = ("range", "slice", "unicode", "Literal", "class(", "Function", "type(", "module", "dtype", "iter(range", "undefined", "method")
+_PASSIVE = ("range", "slice", "unicode", "Literal[", "class(", "Function", "type(", "module", "dtype", "iter(range", "undefined", "method")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _INTEGER = re.compile(r"u?int(8|16|32|64|p|c)?$|bool$|boolean$|unicode_type$")
 _CONTAINER = frozenset(

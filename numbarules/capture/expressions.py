@@ -6,7 +6,7 @@ import operator
 from typing import Any, NoReturn
 
 import numpy as np
-from numba import prange
+from numba import prange, typed
 from numba.np.unsafe.ndarray import empty_inferred  # what an array comprehension fills
 
 from .._numba import INPLACE, TypedIR, index_result, nir, our_type, types
@@ -57,6 +57,7 @@ from .values import (
 __all__ = ["Expressions"]
 
 _ALLOCATE = {np.zeros: "zeros", np.empty: "empty", np.zeros_like: "zeros", np.empty_like: "empty", empty_inferred: "empty"}
+_CONTAINERS = (list, dict, set, typed.List, typed.Dict)
 _FILL = (np.ones, np.full, np.ones_like, np.full_like)
 
 
@@ -346,8 +347,7 @@ class Expressions:
 
     def expr_build_list(self, target: str, expr: Any) -> Value:
         if not expr.items:  # the type of its items is found later than the list: it is made by it
-            t = self.type_of(target)
-            return self.b.one(Apply(Named(Empty(self.typed.typemap[target]))), [], t, "list")
+            return self.empty(target, "list")
         numba_type = self.typed.typemap[target]
         constants = getattr(numba_type, "initial_value", None) is not None  # they are part of the type of a display
         if constants and not self.display_only(target):
@@ -358,11 +358,18 @@ class Expressions:
         value = ListLiteral(tuple(self.force(self.env[v.name]) for v in expr.items), expr, self.type_of(target))
         return value if self.display_only(target) else self.operand(value)
 
+    def expr_build_set(self, target: str, expr: Any) -> Value:
+        return self.raw(expr, self.type_of(target), "set") if expr.items else self.empty(target, "set")
+
+    def empty(self, target: str, hint: str) -> Var:
+        """A new empty container, made at the type that its later use gave it."""
+        return self.b.one(Apply(Named(Empty(types.unliteral(self.typed.typemap[target])))), [], self.type_of(target), hint)
+
     def expr_build_map(self, target: str, expr: Any) -> Value:
         numba_type = types.unliteral(self.typed.typemap[target])
         if not isinstance(numba_type, types.DictType):
             return self.raw(expr, self.type_of(target), "map")
-        made = self.b.one(Apply(Named(Empty(numba_type))), [], self.type_of(target), "map")
+        made = self.empty(target, "map")
         for key, value in expr.items:
             typed = ((key, our_type(numba_type.key_type)), (value, our_type(numba_type.value_type)))
             pair = [self.operand(self.convert(self.force(self.env[v.name]), t, "item")) for v, t in typed]
@@ -466,6 +473,8 @@ class Expressions:
         return self.get_item(target, expr, self.force(self.env[expr.index.name]))
 
     def expr_static_getitem(self, target: str, expr: Any) -> Value:
+        if isinstance(self.typed.typemap[expr.value.name], types.LiteralStrKeyDict | types.LiteralList):
+            return self.raw(expr, self.type_of(target), "item")  # its type depends on the index
         if expr.index_var is not None and expr.index_var.name in self.env:
             return self.get_item(target, expr, self.force(self.env[expr.index_var.name]))
         if isinstance(expr.index, int):
@@ -674,6 +683,8 @@ class Expressions:
             return aggregate(t, (*positional, *(named[n] for n in t.fields[len(positional) :])))
         if obj is tuple and len(args) == 1 and isinstance(args[0], Aggregate):
             return args[0]
+        if not args and any(obj is c for c in _CONTAINERS):
+            return self.empty(target, obj.__name__.lower())
         return self.allocation(obj, args, t, keywords)
 
     def _constructor(self, obj: Any, t: Tuple) -> bool:

@@ -290,6 +290,7 @@ _VIEWS = {
 """What to write in place of functions that return views, for which a rule would be refused."""
 
 _CONTAINERS: tuple[tuple[Any, str, str], ...] = (
+    (types.LiteralList, "a list of values of different types", "use a tuple, `(a, b)` in place of `[a, b]`"),
     (
         types.ClassInstanceType,
         "an instance of a jitclass",

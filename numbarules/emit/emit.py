@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .._numba import INPLACE, build_definitions, nir, numba_type, scalar_value
+from .._numba import INPLACE, build_definitions, nir, numba_type, scalar_value, types
 from ..analysis.effects import hashable
 from ..ir.nodes import (
     UNDEFINED,
@@ -82,6 +82,9 @@ _UNARY = {operator.neg, operator.pos, operator.invert, operator.not_}
 
 
 _INTRINSIC: dict[object, Any] = {ieee_divide: divide, accumulate: add_in_any_order}
+
+_BY_VALUE = (types.LiteralStrKeyDict, types.LiteralList)
+"""Containers of values of different types: the type has the values themselves, which the emitted constants need not repeat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +156,7 @@ class _Emitter:
         return found
 
     def pin(self, var: Any, t: Type) -> None:
-        if not (isinstance(t, Opaque) and t.payload is None):
+        if not (isinstance(t, Opaque) and (t.payload is None or isinstance(t.payload, _BY_VALUE))):
             self.locals[var.name] = numba_type(t)
 
     def set(self, v: Var, value: Any) -> None:

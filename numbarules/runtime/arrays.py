@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from numba.typed import Dict
+from numba.cpython.setobj import SetInstance
+from numba.typed import Dict, List
 
 from numbarules._numba_lowering import (
     Builder,
@@ -55,7 +56,7 @@ __all__ = [
 
 @cache
 def empty_container(t: Any) -> Intrinsic:
-    """`() -> t`: an empty list or dictionary."""
+    """`() -> t`: an empty list, set or dictionary, reflected or typed."""
 
     @intrinsic
     def empty_container_(typingctx: Any) -> Typed:
@@ -63,6 +64,11 @@ def empty_container(t: Any) -> Intrinsic:
             if isinstance(t, types.DictType):
                 key, value = t.key_type, t.value_type
                 return context.compile_internal(builder, lambda: Dict.empty(key, value), sig, [])
+            if isinstance(t, types.ListType):
+                item = t.item_type
+                return context.compile_internal(builder, lambda: List.empty_list(item), sig, [])
+            if isinstance(t, types.Set):
+                return impl_ret_new_ref(context, builder, t, SetInstance.allocate(context, builder, t).value)
             return build_list(context, builder, t, [])
 
         return signature(t), codegen
