@@ -573,3 +573,41 @@ def grown(x):
 def test_passive_containers() -> None:
     check(displays, V)
     check(grown, V)
+
+
+# ---------------------------------------------------------------------------------------------- `*args`
+
+
+@njit
+def scaled(x, power=2, *others):
+    return x**power * (1 + len(others))
+
+
+@njit
+def product(x, *others):
+    out = x
+    for v in others:
+        out *= v
+    return out
+
+
+@njit(error_model="numpy")
+def combined(x, *others):
+    """Has sweeps of its own: its options are others than those of its caller."""
+    return x * np.sum(others[0]) * others[1][0] + len(others)
+
+
+@njit
+def descend(n, *pair):
+    return pair[0] * pair[1] if n == 0 else pair[0] * descend(n - 1, *pair)
+
+
+@njit
+def variadic(x):
+    pair = (x[1], x[2])
+    s = scaled(x[0]) + scaled(x[1], 3) + scaled(x=x[4]) + scaled(x[3], 3, *pair) + product(x[0], x[3], *pair)
+    return s + combined(x[0], x[1:3], pair) + descend(2, *pair)
+
+
+def test_arguments_in_a_tuple() -> None:
+    check(variadic, V)

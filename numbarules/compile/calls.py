@@ -14,7 +14,7 @@ from ..errors import UnsupportedError
 from ..ir.nodes import Apply, Call, Const, Function, Item, MakeTuple, Operand, Stmt, Var, walk
 from ..ir.rewrite import Builder
 from ..ir.types import NONE, NoneType, Opaque, Tuple, Type
-from .capture import bind, capture, options_of, python_function
+from .capture import bind, bound_type, capture, options_of, python_function
 
 __all__ = ["Callee", "split_call"]
 
@@ -64,7 +64,11 @@ def split_call(stmt: Stmt, dispatcher: Any, b: Builder) -> Stmt | None:
         args = bind(python_function(dispatcher), list(stmt.args[:split]), dict(zip(stmt.op.keywords, stmt.args[split:], strict=True)))
     except TypeError:
         return None
-    numba_types = tuple(types.unliteral(numba_type(v.type)) if given else types.Omitted(v) for _, v, given in args)
+
+    def type_of(value: Operand) -> Any:
+        return types.unliteral(numba_type(value.type))
+
+    numba_types = tuple(bound_type(v, type_of) if given else types.Omitted(v) for _, v, given in args)
     callee = Callee(dispatcher, numba_types)
     try:
         function = callee.function
@@ -72,7 +76,11 @@ def split_call(stmt: Stmt, dispatcher: Any, b: Builder) -> Stmt | None:
         return None
     leaves: list[Operand] = []
     for (_, t), (_, value, given) in zip(function.args, args, strict=True):
-        if given:
+        if isinstance(value, tuple) and given:
+            assert isinstance(t, Tuple)
+            for operand, item in zip(value, t.items, strict=True):
+                _spread(operand, item, leaves, b)
+        elif given:
             _spread(value, t, leaves, b)
     if function.region.yields is None:
         return None

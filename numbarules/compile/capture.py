@@ -9,11 +9,11 @@ from typing import Any
 from .._numba import Dispatcher, typed_ir, types
 from ..capture.translate import translate
 from ..errors import UnsupportedError, message
-from ..ir.nodes import Function
+from ..ir.nodes import Function, Operand
 from .lookups import current, remembered
 from .owned import memo_of, renew
 
-__all__ = ["bind", "capture", "forget", "options_of", "python_function", "recursive"]
+__all__ = ["bind", "bound_type", "capture", "forget", "options_of", "python_function", "recursive"]
 
 _MEANING = ("fastmath", "error_model", "boundscheck")
 
@@ -65,16 +65,25 @@ def capture(function: Callable[..., Any], args: tuple[Any, ...], options: Mappin
 
 
 def bind(function: Callable[..., Any], args: list[Any], keywords: Mapping[str, Any]) -> list[tuple[str, Any, bool]]:
-    """The arguments of a call in the order of the parameters: (name, value, given); an omitted one has its default."""
+    """The arguments of a call in the order of the parameters: (name, value, given).
+
+    An omitted one has its default; that of a parameter `*args` is a tuple of values.
+    """
     signature = inspect.signature(function)
     bound = signature.bind(*args, **keywords)
     out: list[tuple[str, Any, bool]] = []
     for name, p in signature.parameters.items():
         if p.kind is inspect.Parameter.VAR_POSITIONAL:
-            raise TypeError("*args")
+            out.append((name, tuple(bound.arguments.get(name, ())), True))
+            continue
         given = name in bound.arguments
         out.append((name, bound.arguments[name] if given else p.default, given))
     return out
+
+
+def bound_type(value: Operand | tuple[Operand, ...], of: Callable[[Operand], Any]) -> Any:
+    """The Numba type of an argument that `bind` gives, where `of` gives that of an operand; those of `*args` are one of Numba's tuples."""
+    return types.StarArgTuple.from_types(tuple(map(of, value))) if isinstance(value, tuple) else of(value)
 
 
 def recursive(f: Any) -> bool:

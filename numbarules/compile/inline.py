@@ -14,7 +14,8 @@ from ..errors import UnsupportedError
 from ..ir.nodes import Apply, Attribute, Function, Loc, Method, Named, Operand, Region, Stmt, walk
 from ..ir.types import Array, NoneType, Opaque, Scalar
 from ..library.expansions import lookup_expansion
-from .capture import bind, capture, options_of, python_function, recursive
+from ..transform.lower import Given
+from .capture import bind, bound_type, capture, options_of, python_function, recursive
 from .kernels import capture_kernel, kernel_body, kernel_of
 from .methods import method_of
 from .rules import argument_type, container
@@ -24,7 +25,7 @@ __all__ = ["Inliner", "size"]
 LIMIT = 200
 """A function of more statements than this, inlined ones included, gets sweeps of its own."""
 
-Found = tuple[Function, tuple[Operand | None, ...]]
+Found = tuple[Function, tuple[Given, ...]]
 
 
 def size(function: Function) -> int:
@@ -133,12 +134,17 @@ class Inliner:
             args = bind(function, list(stmt.args[:split]), dict(zip(stmt.op.keywords, stmt.args[split:], strict=True)))
         except TypeError:
             return None
+
+        def type_of(value: Operand) -> Any:
+            if isinstance(value.type, NoneType):
+                return types.none
+            return argument_type(value) if literals else types.unliteral(numba_type(value.type))
+
         numba_types: list[Any] = []
-        operands: list[Operand | None] = []
+        operands: list[Given] = []
         for _, value, given in args:
             if given:
-                t = argument_type(value) if literals else types.unliteral(numba_type(value.type))
-                numba_types.append(types.none if isinstance(value.type, NoneType) else t)
+                numba_types.append(bound_type(value, type_of))
                 operands.append(value)
             else:
                 numba_types.append(types.Omitted(value))

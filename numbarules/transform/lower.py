@@ -19,7 +19,11 @@ from ..primitives import assign
 from .elementwise import Expression, Kernel, expand_assign, expand_new, is_elementwise, scalar_function
 from .shaping import reshape_moves
 
-__all__ = ["Lowering", "inline_call", "lower"]
+__all__ = ["Given", "Lowering", "inline_call", "lower"]
+
+
+Given = Operand | tuple[Operand, ...] | None
+"""An argument of a call: a value, those of `*args`, or None for one that is left to its default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +38,7 @@ class Lowering:
     active: Callable[[Stmt], bool]
     may_alias: Callable[[Operand, Operand], bool]
     kernel: Callable[[Stmt], Kernel | None]
-    inline: Callable[[Stmt, Builder], tuple[Function, tuple[Operand | None, ...]] | bool | None]
+    inline: Callable[[Stmt, Builder], tuple[Function, tuple[Given, ...]] | bool | None]
 
 
 def lower(region: Region, names: Names, asks: Lowering) -> tuple[Region, bool]:
@@ -185,7 +189,7 @@ def _reads(stmt: Stmt) -> list[Operand]:
     return list(stmt.args)
 
 
-def inline_call(stmt: Stmt, function: Function, args: tuple[Operand | None, ...], b: Builder) -> bool:
+def inline_call(stmt: Stmt, function: Function, args: tuple[Given, ...], b: Builder) -> bool:
     """Splices a function's body in place of a call; True where the function never returns."""
     env: dict[Var, Operand] = {}
     params = iter(function.region.params)
@@ -199,9 +203,13 @@ def inline_call(stmt: Stmt, function: Function, args: tuple[Operand | None, ...]
             param = next(params)
             env[param] = operand if operand.type == param.type else b.cast(operand, param.type)
 
-    for (_, t), operand in zip(function.args, args, strict=True):
-        if operand is not None:
-            spread(operand, t)
+    for (_, t), given in zip(function.args, args, strict=True):
+        if isinstance(given, tuple):
+            assert isinstance(t, Tuple)
+            for operand, item in zip(given, t.items, strict=True):
+                spread(operand, item)
+        elif given is not None:
+            spread(given, t)
     body = substitute(Region((), function.region.body, function.region.yields), env, b.names)
     b.body.extend(_inlined(body, stmt.loc, {}).body)
     if body.yields is None:
