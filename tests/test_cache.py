@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numba import njit
+from small_structs import Diag
 
 import numbarules as nr
 from numbarules.compile.identity import Unidentifiable, digest, engine_digest, rules_digest
@@ -331,3 +332,21 @@ def test_engine_and_rules() -> None:
         opt_out(called)
         assert rules_digest() != before
     assert rules_digest() == before
+
+
+def test_rules_for_structs_have_a_digest() -> None:
+    before = rules_digest()
+    with nr.rule_scope():
+
+        @nr.rrule(called)
+        def _(x: Diag):
+            return None
+
+        with_struct = rules_digest()
+        assert with_struct != before
+
+        @nr.rrule(called, replace=True)
+        def _(x: Diag):
+            return Diag(x.diag), lambda ybar: ybar
+
+        assert rules_digest() not in (before, with_struct)

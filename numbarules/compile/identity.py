@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import os
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
@@ -25,6 +27,7 @@ from ..rules.table import Entry, ScalarRule, show_key, table
 __all__ = ["Unidentifiable", "digest", "engine_digest", "rules_digest"]
 
 # Their content is given by their version.
+_PACKAGE = str(Path(__file__).resolve().parent.parent) + os.sep
 _VERSIONED = frozenset({"numpy", "scipy", "numba", "llvmlite", "numbarules", *sys.stdlib_module_names, *sys.builtin_module_names})
 _PLAIN = (int, float, complex, str, bytes, bool, type(None), type(Ellipsis), np.generic, np.dtype, range, slice)
 
@@ -91,6 +94,8 @@ class _Walk:
         self.held.append(value)
         if isinstance(value, Dispatcher):
             self.dispatcher(value)
+        elif isinstance(value, FunctionType) and value.__code__.co_filename.startswith(_PACKAGE):
+            self.own_function(value)
         elif isinstance(value, FunctionType):
             self.function(value)
         elif isinstance(value, np.ndarray) and not value.dtype.hasobject:
@@ -116,6 +121,8 @@ class _Walk:
         elif isinstance(getattr(value, "__wrapped__", None), FunctionType):  # an intrinsic
             self.add("wrapped", type(value).__qualname__)
             self.function(value.__wrapped__)
+        elif _top(type(value)) == "numbarules":  # the table, what is known of a struct class: `engine_digest` stands for what they do
+            self.add("instance", type(value).__qualname__)
         else:
             raise Unidentifiable(f"a value of type `{type(value).__qualname__}`")
 
@@ -125,6 +132,13 @@ class _Walk:
         self.value(f.py_func if request is None else request)
         self.value({k: v for k, v in sorted(f.targetoptions.items()) if not callable(v)})
         self.value({k: str(v) for k, v in sorted(f.locals.items())})
+
+    def own_function(self, f: FunctionType) -> None:
+        """A function of this package, whose code belongs to `engine_digest`; what it was made with is not."""
+        self.add("own", f.__module__, f.__qualname__)
+        for cell in f.__closure__ or ():
+            with suppress(ValueError):  # not filled yet
+                self.value(cell.cell_contents)
 
     def function(self, f: FunctionType) -> None:
         self.add("function", f.__module__, f.__qualname__)

@@ -188,9 +188,18 @@ def identity(key: Any) -> Hashable:
 
 
 def _class_by_name(owner: str, written: str) -> Any:
-    for python_class, numba_type in list(pt._CLASSES.items()):
-        if python_class.__name__ == owner:
-            return numba_type if isinstance(numba_type, type) else type(numba_type)
+    named = {f"{c.__module__}.{c.__qualname__}": t for c, t in list(pt._CLASSES.items()) if c.__name__ == owner}
+    if len(named) > 1:
+        raise RuleError(
+            message(
+                f'"{written}" names a method of several classes',
+                contract="a name stands for one registered class",
+                found=", ".join(named),
+                instead='write (TheClass, "name")',
+            )
+        )
+    for numba_type in named.values():
+        return numba_type if isinstance(numba_type, type) else type(numba_type)
     found = getattr(types, owner, None) if owner else None
     if not (isinstance(found, type) and issubclass(found, types.Type)):
         raise RuleError(

@@ -148,7 +148,7 @@ def test_where_the_types_decide_no_branch_is_left():
 
 
 @nr.struct(category=nr.AbstractMatrix, ndim=2)
-class Stretch:
+class Widened:
     factors: np.ndarray
 
 
@@ -158,26 +158,26 @@ def squared(A):
 
 @overload(squared)
 def _squared(A):
-    return lambda A: Stretch(A.factors * A.factors)
+    return lambda A: Widened(A.factors * A.factors)
 
 
 @njit
 def use_squared(x):
-    return np.sum(squared(Stretch(1.0 * x)).factors * x)
+    return np.sum(squared(Widened(1.0 * x)).factors * x)
 
 
 def test_structs_on_both_sides():
     with nr.rule_scope():
 
         @nr.rrule(squared, on_unstable="branch")
-        def _(A: Stretch):
+        def _(A: Widened):
             if A.factors[0] > 0.5:
                 return None
 
             def squared_pullback(ybar):
-                return Stretch(20.0 * ybar.factors * A.factors)  # ten times too much: it shows which way was taken
+                return Widened(20.0 * ybar.factors * A.factors)  # ten times too much: it shows which way was taken
 
-            return Stretch(A.factors * A.factors), squared_pullback
+            return Widened(A.factors * A.factors), squared_pullback
 
         gradient = nr.grad(use_squared)
         np.testing.assert_allclose(gradient(LARGE), 3.0 * LARGE**2)

@@ -44,6 +44,7 @@ from numbarules.rules import (
     scalar_rule,
     table,
 )
+from numbarules.rules import patterns as pt
 from numbarules.rules.patterns import as_pattern
 from numbarules.rules.table import function_key, show_key
 
@@ -680,3 +681,16 @@ def test_two_packages_that_tie_can_be_imported_in_either_order(order, tmp_path, 
     assert lookup(shared, matrix, matrix).entry.kind == "opt_out"
     for name in sources:
         monkeypatch.delitem(sys.modules, name)
+
+
+def test_a_name_of_two_classes_names_no_method():
+    first, second = (type("Twice", (), {"__module__": module}) for module in ("here", "there"))
+    for python_class in (first, second):
+        pt.register_type(python_class, types.Array)
+    try:
+        with pytest.raises(RuleError, match="names a method of several classes"):
+            function_key("Twice.sum")
+        assert function_key((second, "sum")) == (types.Array, "sum")
+    finally:
+        for python_class in (first, second):
+            del pt._CLASSES[python_class]
