@@ -16,7 +16,7 @@ from numba.extending import overload, overload_attribute, overload_method
 
 from ._numba import INPLACE, Dispatcher, forget_implementations
 from .errors import RuleError, message
-from .rules.patterns import Category, on_change, parts_of
+from .rules.patterns import Category, on_change, parts_of, show
 from .rules.register import entry_of
 from .rules.table import Entry, Table, function_key, show_key, table
 from .structs import StructType
@@ -44,10 +44,12 @@ def specialized(
     - in jitted code, calls of `function` compile it. For types that no implementation matches nothing changes;
     - in derivatives, the signature is opted out of rules: it is the implementation that is differentiated.
 
-    At least one argument's pattern should name a type of your own. Register before jitted code that calls the function is compiled.
+    At least one argument's pattern is a type of your own (a struct, a type class that is not Numba's, a category of your own), or the
+    function is yours: Numba and NumPy have implementations for their types, which come first. Register before jitted code that calls the
+    function is compiled.
 
-    Raises RuleError where the annotations are no patterns, AmbiguousRuleError where two implementations tie or an equal signature is there
-    already and `replace` is not given.
+    Raises RuleError where the annotations are no patterns or none is a type of your own, AmbiguousRuleError where two implementations tie
+    or an equal signature is there already and `replace` is not given.
 
     >>> import numpy as np
     >>> import numbarules as nr
@@ -83,6 +85,7 @@ def specialized(
         entry = entry_of(key, code, "opt_out", frame, payload=code)
         if isinstance(key, tuple):
             entry = dataclasses.replace(entry, patterns=(key[0], *entry.patterns[1:]))
+        _refuse_foreign(entry)
         implementation = dataclasses.replace(entry, kind="rule")
         table.add(entry, replace)
         try:
@@ -96,6 +99,41 @@ def specialized(
         return code
 
     return register
+
+
+def _refuse_foreign(entry: Entry) -> None:
+    """Refuses an implementation of somebody else's function for nothing but somebody else's types: it would never be asked for."""
+    key = entry.function
+    module = getattr(key, "__module__", None) or "numpy"  # ufuncs have none
+    if not isinstance(key, tuple) and module.partition(".")[0] not in _FOREIGN:
+        return
+    if any(map(_is_own, _parts(entry))):
+        return
+    raise RuleError(
+        message(
+            f"{entry.signature} cannot be specialized: no argument is of a type of your own",
+            filename=entry.origin.filename,
+            line=entry.origin.line,
+            contract="at least one annotation is a struct class, a type class that is not Numba's, or a category of your own;"
+            " for other types the function has the implementations of Numba",
+            found=f"({', '.join(map(show, entry.patterns))})",
+            instead="annotate the argument with your type, `x: MyStruct`; what a derivative does for arrays is said by a rule",
+        )
+    )
+
+
+_FOREIGN = frozenset({"numba", "numpy", "scipy", "math", "cmath", "operator", "_operator", "builtins"})
+_NAMED_BY_USERS = types.ClassInstanceType, types.BaseNamedTuple, types.Record
+"""Numba's classes of types whose instances are a user's own."""
+
+
+def _is_own(pattern: Any) -> bool:
+    if isinstance(pattern, _NAMED_BY_USERS):
+        return True
+    cls = type(pattern) if isinstance(pattern, types.Type) else pattern
+    if not isinstance(cls, type) or not issubclass(cls, types.Type | Category):
+        return False
+    return cls.__module__.partition(".")[0] != "numba" and cls.__module__ != Category.__module__
 
 
 def apply(function: Any, *args: Any) -> Any:

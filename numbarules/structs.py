@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import typing
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeVar
@@ -71,18 +72,35 @@ class StructClass:
         return known
 
 
-def struct(*, category: type[Category] | None = None, ndim: int | Callable[[StructType], int] | None = None) -> Callable[[Class], Class]:
+@typing.overload
+def struct(cls: Class, /) -> Class: ...
+
+
+@typing.overload
+def struct(
+    *, category: type[Category] | None = None, ndim: int | Callable[[StructType], int] | None = None
+) -> Callable[[Class], Class]: ...
+
+
+def struct(
+    cls: type | None = None, /, *, category: type[Category] | None = None, ndim: int | Callable[[StructType], int] | None = None
+) -> Any:
     """A class decorator that makes an immutable struct of the annotated fields and teaches it to Numba. Returns the class itself.
+
+    `@struct` is `@struct()`.
 
     The fields may be numbers, arrays of any layout, tuples, strings and other structs; the annotations name them and are not checked.
     In Python and in jitted code, `Name(field, ...)` builds a value and `value.field` reads a field; values are passed in and out of
     jitted functions, and may be globals of theirs. Equality and hash go by the fields. A class that defines `__new__` is called by it in
     Python, and has in jitted code no constructor but the ones that are registered for it.
 
+    Methods and properties of the class body are for Python alone. One that jitted code calls too is a function outside it, decorated by
+    `numbarules.specialized((Name, "method"))`, with `attribute=True` for a property.
+
     `category`: what rule patterns take the type for, `AbstractMatrix` or `Number` for example; in annotations of rules the class itself
     stands for its type. `ndim`: the number of dimensions, for array-likes; or a function of the Numba type that tells it.
 
-    Raises RuleError for a class without fields, and for a field whose name starts with an underscore.
+    Raises RuleError for a class without fields, for a field whose name starts with an underscore, and for what is no class.
 
     >>> import numba
     >>> import numbarules as nr
@@ -98,6 +116,8 @@ def struct(*, category: type[Category] | None = None, ndim: int | Callable[[Stru
     """
 
     def decorate(cls: Class) -> Class:
+        if not isinstance(cls, type):
+            raise RuleError(message(f"{cls!r} cannot be a struct", contract="a struct is made of a class", instead="@struct(category=...)"))
         made = _struct_class(cls, {} if ndim is None else {"ndim": property(ndim) if callable(ndim) else ndim})
         _teach_typing(made)
         _teach_conversion(made)
@@ -106,7 +126,7 @@ def struct(*, category: type[Category] | None = None, ndim: int | Callable[[Stru
             register_category(category, made.type_class)
         return cls
 
-    return decorate
+    return decorate if cls is None else decorate(cls)
 
 
 def maker(python_class: type) -> Callable[..., Any]:

@@ -140,7 +140,7 @@ def test_ties_and_wrong_registrations_are_errors() -> None:
     with pytest.raises(nr.AmbiguousRuleError):
 
         @nr.specialized(operator.matmul)
-        def tie(A: nr.AbstractMatrix, v: types.Array):
+        def tie(A: nr.AbstractArray, v: (Scaling, types.Array)):
             return v
 
     with pytest.raises(nr.AmbiguousRuleError):
@@ -164,3 +164,31 @@ def test_ties_and_wrong_registrations_are_errors() -> None:
 def test_the_docstring_example_runs() -> None:
     (example,) = doctest.DocTestFinder().find(nr.specialized, "specialized", globs={"numba": numba})
     assert example.examples and doctest.DocTestRunner().run(example).failed == 0
+
+
+@pytest.mark.parametrize("pattern", [nr.Any, nr.AbstractArray, types.float64[::1], types.Array, nr.Real, (types.int64, nr.AbstractVector)])
+def test_an_implementation_for_other_peoples_types_alone_is_refused(pattern):
+    def total(x):
+        return 0.0
+
+    total.__annotations__ = {"x": pattern}
+    before = len(table.entries())
+    for function in (np.sum, np.exp, abs):
+        with pytest.raises(nr.RuleError, match=r"no argument is of a type of your own\n  File .*test_specialized.py"):
+            nr.specialized(function)(total)
+    with pytest.raises(nr.RuleError, match="no argument is of a type of your own"):
+        nr.specialized((np.ndarray, "total"))(total)
+    assert len(table.entries()) == before
+
+
+def test_an_implementation_of_ones_own_function_may_be_for_any_type():
+    def halved(x):
+        raise NotImplementedError
+
+    with nr.rule_scope():
+
+        @nr.specialized(halved)
+        def halved_reals(x: nr.Real):
+            return 0.5 * x
+
+        assert njit(lambda x: halved(x))(3.0) == 1.5

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 
 from .._numba import Dispatcher, NumbaError, numba_type, types
@@ -150,7 +152,17 @@ class Inliner:
                 numba_types.append(types.Omitted(value))
                 operands.append(None)
         captured = capture(function, tuple(numba_types), self.options)
-        return relocated(captured, stmt.loc) if literals else captured, tuple(operands)
+        own = not literals or not _is_library(function.__code__.co_filename)  # a user's method is told of, and refused, line by line
+        return captured if own else relocated(captured, stmt.loc), tuple(operands)
+
+
+_LIBRARIES = Path(numba.__file__).parent, Path(__file__).parent.parent
+
+
+def _is_library(filename: str) -> bool:
+    """True for a file of Numba or of this package."""
+    parents = Path(filename).parents
+    return any(library in parents for library in _LIBRARIES)
 
 
 def relocated(function: Function, loc: Loc | None) -> Function:

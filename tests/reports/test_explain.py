@@ -172,6 +172,32 @@ def test_an_overload_that_is_differentiated_is_named_with_its_line():
     assert site.method.place.line == line_of(_doubled, "return lambda")
 
 
+def damped(x):
+    raise NotImplementedError
+
+
+@overload(damped)
+def _damped(x):
+    def damped_vector(x):
+        y = 2.0 * x
+        return np.exp(-y)
+
+    return damped_vector
+
+
+def test_the_calls_of_an_overload_of_ones_own_stand_at_its_own_lines():
+    def f(x):
+        return damped(x) * damped(x)
+
+    report = nr.explain(f, 1.5)
+    site, _ = sites(report, f"{__name__}.damped")
+    assert site.place.line == line_of(f, "return damped")
+    lines = {s.call: s.place.line for s in site.inside}
+    assert lines["np.exp"] == lines["operator.neg"] == line_of(_damped, "return np.exp(-y)")
+    assert lines["operator.mul"] == line_of(_damped, "y = 2.0 * x")
+    assert "return np.exp(-y)" in str(report)
+
+
 @njit
 def power(x, n):
     if n == 0:

@@ -190,3 +190,26 @@ def test_the_type_of_a_value_follows_its_arrays() -> None:
     assert not typeof(x).items[0].mutable
     x.data.flags.writeable = True
     assert typeof(x) == first
+
+
+def test_struct_without_parentheses():
+    @nr.struct
+    class Point:
+        x: float
+        y: float
+
+        def length(self) -> float:
+            return (self.x**2 + self.y**2) ** 0.5
+
+    @nr.specialized((Point, "norm1"))
+    def norm1(p: Point) -> float:
+        return abs(p.x) + abs(p.y)
+
+    @njit
+    def moved(p: Any) -> Any:
+        return Point(p.x + p.norm1(), p.y)
+
+    assert moved(Point(1.0, 2.0)) == Point(4.0, 2.0)
+    assert (Point(3.0, 4.0).length(), Point(3.0, 4.0).norm1()) == (5.0, 7.0)
+    with pytest.raises(nr.RuleError, match=r"7 cannot be a struct\n.*made of a class"):
+        nr.struct(7)  # type: ignore[call-overload]
