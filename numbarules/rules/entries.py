@@ -188,6 +188,8 @@ def identity(key: Any) -> Hashable:
 
 
 def _class_by_name(owner: str, written: str) -> Any:
+    if owner == "Array":  # Numba's, whatever others call their classes
+        return types.Array
     named = {f"{c.__module__}.{c.__qualname__}": t for c, t in list(pt._CLASSES.items()) if c.__name__ == owner}
     if len(named) > 1:
         raise RuleError(

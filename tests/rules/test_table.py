@@ -694,3 +694,8 @@ def test_a_name_of_two_classes_names_no_method():
     finally:
         for python_class in (first, second):
             del pt._CLASSES[python_class]
+
+
+def test_arrays_are_those_of_numba(monkeypatch):
+    monkeypatch.setattr(pt, "_CLASSES", {**pt._CLASSES, type("Array", (), {}): MType})
+    assert function_key("Array.sum") == (types.Array, "sum")
