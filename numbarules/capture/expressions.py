@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -97,7 +98,8 @@ class Expressions:
         if isinstance(t, Tuple) and t.struct:
             return Struct(t, tuple(self.constant(getattr(value, f), x) for f, x in zip(t.fields, t.items, strict=True)))
         if isinstance(t, Array):
-            return self.b.one(Apply(Named(GlobalArray(value))), [], t, "table")
+            table = self.b.one(Apply(Named(GlobalArray(value))), [], replace(t, mutable=False), "table")
+            return self.b.one(View("cast"), [table], t, "table") if t.mutable else table  # in a struct nothing says that it is read-only
         if isinstance(t, Scalar) and isinstance(value, np.generic):
             value = value.item()
         return Const(t, value)

@@ -192,3 +192,20 @@ def test_a_rule_for_arrays_with_a_structured_value_is_refused() -> None:
             nr.grad(f)(D)
         nr.opt_out(operator.mul, Diag, nr.Number)
         np.testing.assert_allclose(nr.grad(njit(f.py_func))(D).diag, 8 * W * V)
+
+
+KNOWN = Diag(V + 0.5)
+
+
+@njit
+def of_a_global(x, own):
+    d = Diag(x) if own else KNOWN
+    return np.sum(KNOWN.diag * d.diag * x)
+
+
+def test_a_struct_may_be_a_global() -> None:
+    for own, power in ((True, 2.0), (False, 1.0)):
+        value, gradient = nr.value_and_grad(of_a_global)(V, own)
+        assert np.isclose(value, of_a_global(V, own))
+        base = V if own else KNOWN.diag
+        np.testing.assert_allclose(gradient, power * KNOWN.diag * base, rtol=1e-14)
