@@ -399,6 +399,24 @@ def test_functions_as_arguments() -> None:
     check(functions, V)
 
 
+@njit
+def powers(x, n):
+    if n == 0:
+        return x
+    return powers(x * x[0], n - 1)
+
+
+@njit
+def recursion_with_arrays(x):
+    y = powers(x, 3)
+    y[0] *= y[1]
+    return np.sum(y)
+
+
+def test_recursion_with_arrays() -> None:
+    check(recursion_with_arrays, V)
+
+
 def test_jitted_function_as_outer_argument() -> None:
     value, gradient = nr.value_and_grad(apply_all, argnums=2)(cube, tenth, V)
     assert abs(value - apply_all(cube, tenth, V)) < 1e-12

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from .._numba import numba_type, types
-from ..analysis.alias import aliases_of
+from ..analysis.alias import aliases_of, holds_memory
 from ..analysis.effects import effects
 from ..errors import UnsupportedError
 from ..ir.nodes import Apply, Call, Const, Function, Item, MakeTuple, Operand, Stmt, Var, walk
@@ -47,7 +47,7 @@ class Callee:
         """The positions of the leaf parameters that it may write into."""
         aliases = aliases_of(self.function.region)
         deep = any(effects(s).opaque for s in walk(self.function.region))
-        return tuple(i for i, p in enumerate(self.function.region.params) if aliases.of(p) is not None and (deep or aliases.written(p)))
+        return tuple(i for i, p in enumerate(self.function.region.params) if holds_memory(p.type) and (deep or aliases.written(p)))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Callee) and self.dispatcher is other.dispatcher and self.types == other.types
