@@ -229,6 +229,14 @@ class _Answer:
                     stmt=self.stmt,
                     instead="copy the value, or opt out: views are differentiated as they are",
                 )
+        if any(j in of_value and k in of_value for j, k in found.twice):
+            refuse(
+                self.entry,
+                "returns the same memory in two places of its value",
+                "the value of a rule is new memory, part by part: what is written into one part later is written into no other",
+                stmt=self.stmt,
+                instead="copy one of them, or opt out: what shares memory is differentiated as it is",
+            )
 
 
 def _check_structs(entry: Entry, args: list[Operand], stmt: Stmt) -> None:

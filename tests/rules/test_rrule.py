@@ -668,6 +668,37 @@ def test_rules_do_nothing_to_the_memory_of_their_arguments(rule, text):
     assert rule.__name__ in str(caught.value)
 
 
+@njit
+def pair_of_one(x):
+    y = 2.0 * x
+    return y, y
+
+
+@njit
+def pair_of_two(x):
+    return 2.0 * x, 2.0 * x
+
+
+@pytest.mark.parametrize(("g", "text"), [(pair_of_one, "may return the same memory twice"), (pair_of_two, "in two places of its value")])
+def test_the_parts_of_a_value_share_no_memory(g, text):
+    def twice_rule(x):
+        y = 2.0 * x
+        return (y, y), lambda ybar: 2.0 * (ybar[0] + ybar[1])
+
+    @njit
+    def f(x):
+        a, b = g(x)
+        a[0] = 5.0 * x[1]  # where `b` is the same array it changes too
+        return np.sum(a * b)
+
+    expected = [0.0, 50.0 * V[1] + 8.0 * V[1], 8.0 * V[2]] if g is pair_of_one else [10.0 * V[1], 10.0 * V[0] + 8.0 * V[1], 8.0 * V[2]]
+    np.testing.assert_allclose(nr.grad(f)(V), expected, rtol=1e-14)
+    with nr.rule_scope():
+        nr.rrule(g)(twice_rule)
+        with pytest.raises(nr.RuleError, match=text):
+            nr.grad(f)(V)
+
+
 def test_comprehensions_in_both_halves():
     @njit
     def double(x):
