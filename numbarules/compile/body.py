@@ -141,7 +141,7 @@ def _is_second_derivative(stmt: Stmt) -> bool:
 def optimised(region: Region, names: Names, options: dict[str, Any], groups: Iterable[tuple[Var, Var]] = ()) -> Region:
     """The region without repeated work, dead code gone. Where bounds are checked, loads stay in place: they may raise."""
     region = optimise(region, names, hoist_loads=not options.get("boundscheck"), groups=groups)
-    region = gather_sums(region, names)
+    region = gather_sums(region, names, groups)
     return simplify(Function("", (), region, NONE), names).region
 
 

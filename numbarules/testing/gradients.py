@@ -16,7 +16,7 @@ from ..compile.capture import python_function
 from ..errors import CheckError, message
 from .vectors import Array, copied, distance, drawn, flat, is_float, leaves, moved, paired, same, size, widened
 
-__all__ = ["GradientCheck", "check_gradient", "differences", "tolerance"]
+__all__ = ["GradientCheck", "Subject", "check_gradient", "checked", "differences", "tolerance"]
 
 ENTRIES = 40
 """Arguments with more floats than this are tested along random directions only."""
@@ -62,7 +62,29 @@ def check_gradient(f: Any, *args: Any, rtol: float | None = None, value_rtol: fl
     >>> check_gradient(f, np.array([0.1, 2.0]), 0.5).error < 1e-6
     True
     """
-    point = _Point(f, args, tolerance(args) if rtol is None else rtol, np.random.default_rng(seed))
+    return checked(f, args, rtol, value_rtol, seed)
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What a derivative is checked for, as errors name it, and where it is written."""
+
+    name: str
+    filename: str
+    line: int
+
+    @staticmethod
+    def of(f: Any) -> Subject:
+        function = python_function(f)
+        return Subject(f"`{function.__name__}`", function.__code__.co_filename, function.__code__.co_firstlineno)
+
+
+def checked(
+    f: Any, args: tuple[Any, ...], rtol: float | None, value_rtol: float | None, seed: int, subject: Subject | None = None
+) -> GradientCheck:
+    """As `check_gradient`; what is wrong is said of the subject, `f` itself if not given."""
+    limit = tolerance(args) if rtol is None else rtol
+    point = _Point(f, args, limit, np.random.default_rng(seed), subject or Subject.of(f))
     point.value(_ulps(args) if value_rtol is None else value_rtol)
     point.projection()
     point.partials()
@@ -101,8 +123,9 @@ def differences(primal: Callable[..., Any], args: tuple[Any, ...], direction: Ar
 class _Point:
     """A function, its arguments, and its pullback there."""
 
-    def __init__(self, f: Any, args: tuple[Any, ...], rtol: float, rng: np.random.Generator) -> None:
+    def __init__(self, f: Any, args: tuple[Any, ...], rtol: float, rng: np.random.Generator, subject: Subject) -> None:
         self.f = f
+        self.subject = subject
         self.name = python_function(f).__name__
         self.args = args
         self.rtol = rtol
@@ -115,10 +138,8 @@ class _Point:
         self.entries = 0
 
     def fail(self, what: str, contract: str, found: str) -> NoReturn:
-        code = python_function(self.f).__code__
-        raise CheckError(
-            message(f"{what}, of `{self.name}`", filename=code.co_filename, line=code.co_firstlineno, contract=contract, found=found)
-        )
+        of = self.subject
+        raise CheckError(message(f"{what}, of {of.name}", filename=of.filename, line=of.line, contract=contract, found=found))
 
     def value(self, rtol: float) -> None:
         want = self.primal(*copied(self.before))

@@ -18,8 +18,8 @@ from ..reports.explain import explain
 from ..reports.report import CallSite
 from ..rules.register import rule_scope
 from ..rules.table import Entry, table
-from .gradients import check_gradient, tolerance
-from .rules import caller, function_name, site_of, with_floats
+from .gradients import checked, tolerance
+from .rules import caller, function_name, site_of, subject, with_floats
 from .vectors import distance, drawn, flat
 
 __all__ = ["OptOutCheck", "OptOutLosesWarning", "check_opt_out"]
@@ -94,7 +94,7 @@ def check_opt_out(
         raise CheckError(f"{function_name(f)}({', '.join(site.types)}) does not opt out: {site.how}, {site.entry or 'no entry'}")
     generic = _generic(f, args, site)
     limit = tolerance(args) if rtol is None else rtol
-    checked = check_gradient(call, *args, rtol=limit, value_rtol=value_rtol, seed=seed)
+    found_error = checked(call, args, limit, value_rtol, seed, subject(site.entry, "what is differentiated by the opt-out")).error
     fast = _timed(call, args, seed, repeat)
     with _answering(generic, site, f, args) as other:
         slow = _timed(other, args, seed, repeat)
@@ -104,7 +104,7 @@ def check_opt_out(
             f"{function_name(f)}({', '.join(site.types)}): the method that is differentiated and the generic rule disagree by {error:.2g}\n"
             f"Found: {fast.cotangents} opted out, {slow.cotangents} by {generic}"
         )
-    found = OptOutCheck(f"{function_name(f)}({', '.join(site.types)})", site.entry, generic, checked.error, fast.seconds, slow.seconds)
+    found = OptOutCheck(f"{function_name(f)}({', '.join(site.types)})", site.entry, generic, found_error, fast.seconds, slow.seconds)
     if found.loses:
         warnings.warn(str(found), OptOutLosesWarning, stacklevel=2)
     return found

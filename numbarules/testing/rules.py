@@ -13,12 +13,12 @@ from ..errors import CheckError, UnstableRuleError
 from ..reports.explain import explain
 from ..reports.report import CallSite, Report
 from ..rules.table import Entry, show_key
-from .gradients import GradientCheck, check_gradient, tolerance
+from .gradients import GradientCheck, Subject, checked, tolerance
 from .plain import PlainRule, fail
 from .stable import check_stable
 from .vectors import size
 
-__all__ = ["RuleCheck", "caller", "check_rule", "function_name", "site_of", "with_floats"]
+__all__ = ["RuleCheck", "caller", "check_rule", "function_name", "site_of", "subject", "with_floats"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +63,15 @@ def check_rule(f: Any, *args: Any, rtol: float | None = None, value_rtol: float 
             found=f"opted out {site.opted_out}" if site.opted_out else "no entry" if site.entry is None else f"{site.entry}",
         )
     check_stable(call, *args, argnums=with_floats(args))
-    gradient = check_gradient(call, *args, rtol=rtol, value_rtol=value_rtol, seed=seed)
+    gradient = checked(call, args, rtol, value_rtol, seed, subject(site.entry, "the rule"))
     if site.entry.kind == "rule":
         PlainRule(site.entry, args, call, tolerance(args) if rtol is None else rtol, np.random.default_rng(seed)).check()
     return RuleCheck(site.entry, gradient)
+
+
+def subject(entry: Entry, what: str) -> Subject:
+    """An entry, as what is checked; `what` it is."""
+    return Subject(f"{what} `{entry.origin.name}` for {entry.signature}", entry.origin.filename, entry.origin.line)
 
 
 def caller(f: Any, n: int) -> Callable[..., Any]:

@@ -8,6 +8,7 @@ so they are summed in registers that move along (a window), and the element is w
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterable
 
 from ..analysis.alias import Aliases, aliases_of, holds_memory
 from ..analysis.effects import effects
@@ -23,9 +24,9 @@ WIDEST = 4
 """Elements further apart than this are left alone: the window is held in registers."""
 
 
-def gather_sums(region: Region, names: Names) -> Region:
-    """`region` with neighbouring additions of each innermost counted loop gathered."""
-    return _Gather(aliases_of(region), names).region(region)
+def gather_sums(region: Region, names: Names, groups: Iterable[tuple[Var, Var]] = ()) -> Region:
+    """`region` with neighbouring additions of each innermost counted loop gathered; `groups` are parameters that may share memory."""
+    return _Gather(aliases_of(region, groups), names).region(region)
 
 
 class _Gather:

@@ -126,6 +126,12 @@ def test_a_planted_fault_is_found(plant, says):
         check_rule(cube, -1.3)
     assert isinstance(caught.value, AssertionError)
     assert "cube" in str(caught.value)
+    if plant in (wrong_derivative, wrong_value, not_linear):  # of the rule, not of the code that calls it
+        line = plant.__code__.co_firstlineno + 1
+        what, where = str(caught.value).splitlines()[:2]
+        assert f"of the rule `{plant.__name__}.<locals>.cube_rule` for {cube.__module__}.cube(Real)" in what
+        assert where == f'  File "{__file__}", line {line}'
+        assert "call_of" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
