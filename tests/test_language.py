@@ -629,3 +629,24 @@ def variadic(x):
 
 def test_arguments_in_a_tuple() -> None:
     check(variadic, V)
+
+
+# ---------------------------------------------------------------------------------------------- exchanged axes
+
+
+@njit
+def permutes(T):
+    a, b, c = np.transpose(T, (2, 0, 1)), T.transpose(1, 2, 0), T.transpose((0, -1, 1))
+    s = np.sum(a[1] ** 2) + b[3, 1, 1] * c[1, 2, 0] + np.sum(np.swapaxes(T, 0, 1)[2] ** 3)
+    w = T * T
+    np.moveaxis(w, 0, -1)[1] *= 3.0
+    out = np.zeros((3, 2, 4))
+    turned = np.transpose(out, axes=(1, 2, 0))
+    turned[...] = w
+    for i in range(3):
+        s += i * out[i, 1, 2] * a[i, 0, 3] + np.sum(out[i])
+    return s
+
+
+def test_permuted_axes() -> None:
+    check(permutes, T)

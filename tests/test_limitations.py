@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numba import float64, guvectorize, njit, objmode, types
+from numba import float64, guvectorize, literal_unroll, njit, objmode, types
 from numba.experimental import jitclass
 
 import numbarules as nr
@@ -78,6 +78,20 @@ def mixed_lists(x):
 def mixed_lists_rewritten(x):
     values = (x[0] ** 2, 1, "b")
     return values[0] * x[values[1]]
+
+
+@njit
+def unrolled(x):
+    t, s = (x[0], 1, x[2]), 0.0
+    for v in literal_unroll(t):  # <-
+        s += v * v
+    return s
+
+
+@njit
+def unrolled_rewritten(x):
+    t = (x[0], 1, x[2])
+    return t[0] * t[0] + t[1] * t[1] + t[2] * t[2]
 
 
 @njit
@@ -303,6 +317,7 @@ REFUSED: dict[str, tuple[Callable[..., Any], Callable[..., Any], str]] = {
     "complex arrays": (complex_arrays, complex_arrays_rewritten, "complex arithmetic"),
     "lists": (lists, lists_rewritten, "a list of floats"),
     "mixed lists": (mixed_lists, mixed_lists_rewritten, "a list of values of different types"),
+    "literal_unroll": (unrolled, unrolled_rewritten, "a tuple that is taken apart at run time, as by `literal_unroll`,"),
     "dictionaries": (dictionaries, dictionaries_rewritten, "a dictionary of floats"),
     "jitclasses": (classes, classes_rewritten, "an instance of a jitclass"),
     "try": (trying, trying_rewritten, "`try`"),

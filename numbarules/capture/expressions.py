@@ -634,6 +634,8 @@ class Expressions:
             if func.name == "item" and not args and isinstance(receiver, Var | Const) and isinstance(receiver.type, Array):
                 if receiver.type.ndim == 0:
                     return self.b.one(Load(), [receiver], receiver.type.dtype, "item")
+            if func.name == "transpose" and (view := self.permuted(target, np.transpose, [receiver, *args], keywords)) is not None:
+                return view
             return self.apply(target, Method(func.name), [func.receiver, *args], keywords)
         if isinstance(func, Const) and func.value is not UNDEFINED:
             special = self.special_call(target, func.value, args, keywords)
@@ -685,6 +687,8 @@ class Expressions:
             return aggregate(t, (*positional, *(named[n] for n in t.fields[len(positional) :])))
         if obj is tuple and len(args) == 1 and isinstance(args[0], Aggregate):
             return args[0]
+        if any(obj is f for f in (np.transpose, np.swapaxes, np.moveaxis)):
+            return self.permuted(target, obj, args, keywords)
         if not args and any(obj is c for c in _CONTAINERS):
             return self.empty(target, obj.__name__.lower())
         return self.allocation(obj, args, t, keywords)
@@ -702,6 +706,33 @@ class Expressions:
         if isinstance(value, Var | Const):
             return isinstance(value.type, Array)
         return isinstance(value, Aggregate | RangeValue | EnumerateValue | ZipValue)
+
+    def permuted(self, target: str, obj: Any, args: list[Value], keywords: tuple[str, ...]) -> Value | None:
+        """A call of a function that exchanges axes as a view; None where the axes are not all known."""
+        if len(args) == len(keywords):
+            return None
+        source, given, t = args[0], [self.axes(a) for a in args[1:]], self.type_of(target)
+        if not given or None in given or not isinstance(source, Var) or not isinstance(source.type, Array):
+            return None
+        split = len(given) - len(keywords)
+        named = dict(zip(keywords, given[split:], strict=True))
+        given = given[:split]
+        if obj is np.transpose and len(given) > 1:
+            given = [tuple(given)]
+        try:  # on an empty array whose lengths name its axes
+            shape = obj(np.empty(tuple(range(source.type.ndim)), np.bool_), *given, **named).shape
+        except (TypeError, ValueError):
+            return None
+        if not isinstance(t, Array) or t.layout != "A":
+            return None
+        return self.b.one(View("permute", "".join(map(str, shape))), [source], t, "turned")
+
+    def axes(self, value: Value) -> Any:
+        """The axis or the axes that a value is known to name, else None."""
+        if isinstance(value, Aggregate):
+            axes = [self.axes(v) for v in value.items]
+            return None if None in axes else tuple(axes)
+        return value.value if isinstance(value, Const) and is_integer(value.type) and isinstance(value.value, int) else None
 
     def allocation(self, obj: Any, args: list[Value], t: Type, keywords: tuple[str, ...]) -> Value | None:
         """New arrays: `np.zeros`, `np.empty`, their `_like` forms, filled ones, and `np.array` of a display."""

@@ -15,7 +15,7 @@ from .. import library as _library  # noqa: F401  (registers the rules)
 from .._numba import numba_type, types
 from ..analysis.activity import carries_derivative
 from ..errors import UnsupportedError, message
-from ..ir.nodes import Apply, Attribute, Const, Function, Method, Named, Operand, Raw, Stmt, Var, called
+from ..ir.nodes import Apply, Attribute, Const, Function, Item, MakeTuple, Method, Named, Operand, Raw, Stmt, Var, called
 from ..ir.types import Array, Opaque, Scalar, Type, is_float
 from ..primitives import Empty, GlobalArray, Whole, call_value
 from ..rules.table import Entry, Found, question, show_key, table
@@ -247,6 +247,11 @@ def describe(stmt: Stmt) -> tuple[str, str]:
                 f"the construct `{kind}`",
                 "keep floats in arrays and tuples; lists, dictionaries and sets may hold what no derivative passes through",
             )
+        case MakeTuple() | Item():
+            return (
+                "a tuple that is taken apart at run time, as by `literal_unroll`,",
+                "name the items, `t[0]` and `t[1]`, or loop over a tuple whose items are of one type",
+            )
     return f"the operation `{type(stmt.op).__name__.lower()}`", "write it with scalars and array elements"
 
 
@@ -268,6 +273,8 @@ def _call(stmt: Stmt) -> tuple[str, str]:
                 f"a call of `{name}`",
                 f"register a rule, `@numbarules.rrule({name})` for ({args}), or write the computation with loops over array elements",
             )
+        case Apply(Method("transpose")):
+            return "the method `.transpose()` with these axes", _AXES
         case Apply(Method(name)):
             return f"the method `.{name}()`", "write it with a loop over array elements, or use the NumPy function of that name"
         case Apply(Attribute(name)):
@@ -280,10 +287,10 @@ def _name(obj: object) -> str:
 
 
 _SLICES = "take slices, `a[:k]` and `a[k:]`, which share memory with `a` as well"
-_AXES = "exchange axes by `.T` or by a literal call of `np.swapaxes`, index with None for a new one, or loop over the elements"
+_AXES = "give the axes as literals, as in `np.transpose(a, (1, 0, 2))`, index with None for a new one, or loop over the elements"
 _VIEWS = {
     **dict.fromkeys(("split", "array_split", "hsplit", "vsplit", "dsplit"), _SLICES),
-    **dict.fromkeys(("moveaxis", "swapaxes", "expand_dims", "rot90", "atleast_3d"), _AXES),
+    **dict.fromkeys(("transpose", "moveaxis", "swapaxes", "expand_dims", "rot90", "atleast_3d"), _AXES),
     "broadcast_to": "let an operation broadcast, `a + np.zeros(shape)`, or index the smaller array in a loop",
     "broadcast_arrays": "let an operation broadcast, `a + np.zeros(shape)`, or index the smaller arrays in a loop",
 }

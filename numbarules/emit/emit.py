@@ -52,6 +52,7 @@ from ..ir.nodes import (
     Var,
     View,
     While,
+    const,
 )
 from ..ir.types import BOOL, INT64, NONE, Array, NoneType, Opaque, Scalar, Tuple, Type, has_parameters
 from ..primitives import Empty, Failure, GlobalArray, Whole, accumulate, assign, call_value, ieee_divide
@@ -430,6 +431,9 @@ class _Emitter:
         source = self.use(args[0])
         if kind == "transpose":
             return nir.Expr.getattr(source, "T", self.loc)
+        if kind == "permute":
+            method = self.temporary(nir.Expr.getattr(source, "transpose", self.loc), "method")
+            return nir.Expr.call(method, [self.tuple_of([self.constant(const(int(axis))) for axis in spec])], (), self.loc)
         if kind == "reshape":
             method = self.temporary(nir.Expr.getattr(source, "reshape", self.loc), "method")
             return nir.Expr.call(method, [self.tuple_of([self.use(a) for a in args[1:]])], (), self.loc)

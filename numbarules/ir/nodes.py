@@ -218,9 +218,10 @@ class AddTo:
 class View:
     """A view that shares memory with args[0].
 
-    `kind` is `index` (basic indexing), `transpose`, `reshape` (args: array, *shape) or `cast` (the same memory under
-    another array type). For `index`, `spec` has one letter an axis: `i` an integer (one operand), `s` a slice (three
-    operands: start, stop, step, None where left out), `n` a new axis.
+    `kind` is `index` (basic indexing), `transpose`, `permute`, `reshape` (args: array, *shape) or `cast` (the same memory
+    under another array type). For `permute`, `spec` has a digit an axis: which one of the source it is. For `index`, it
+    has one letter an axis: `i` an integer (one operand), `s` a slice (three operands: start, stop, step, None where left
+    out), `n` a new axis.
     """
 
     kind: str

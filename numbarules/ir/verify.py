@@ -290,6 +290,10 @@ def _view(stmt: Stmt) -> None:
         case "transpose" | "cast":
             _arity(stmt, 1, 1)
             _need(source.ndim == result.ndim, f"{result.ndim} dimensions, not {source.ndim}", stmt)
+        case "permute":
+            _arity(stmt, 1, 1)
+            _need(sorted(op.spec) == [str(i) for i in range(source.ndim)], f"the axes {op.spec} of {source.ndim}", stmt)
+            _need(source.ndim == result.ndim, f"{result.ndim} dimensions, not {source.ndim}", stmt)
         case "reshape":
             _arity(stmt, 1 + result.ndim, 1)
             _integers(rest, stmt)

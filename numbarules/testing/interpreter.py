@@ -505,6 +505,8 @@ def _view(a: Any, stmt: Stmt, numbers: list[Any]) -> Any:
     match stmt.op.kind:
         case "transpose":
             return a.T
+        case "permute":
+            return a.transpose([int(axis) for axis in stmt.op.spec])
         case "cast":
             return a
         case "reshape":
