@@ -81,7 +81,7 @@ def _modelled(entry: Entry) -> bool:
     if key is operator.getitem or key is operator.setitem:
         index = _plain(entry)[1:2]
         return bool(index) and any(covers(t, index[0]) for t in (types.Integer, types.SliceType, types.SliceLiteral))
-    of_fields = isinstance(key, type) and (issubclass(key, tuple) or ("__numbarules_struct__" in vars(key) and "__new__" not in vars(key)))
+    of_fields = isinstance(key, type) and (issubclass(key, tuple) or getattr(vars(key).get("__numbarules_struct__"), "from_fields", False))
     return of_fields or any(key is f for f in (*_ALLOCATIONS, *_SYNTAX))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -525,3 +526,19 @@ def test_a_pullback_that_adds_into_shadows_says_it_where_it_would_add():
         np.testing.assert_allclose(nr.grad(f)(V, 2.0 * V), 2.0 * V)
         with pytest.raises(nr.UnsupportedError, match="one-sided"):
             nr.grad(f, argnums=1)(V, V)
+
+
+class WithConstructor:
+    def __new__(cls, x):
+        raise NotImplementedError
+
+
+@nr.struct()
+class Inheriting(WithConstructor):
+    x: np.ndarray
+
+
+def test_a_constructor_may_be_inherited():
+    with nr.rule_scope(), warnings.catch_warnings():
+        warnings.simplefilter("error")  # it is called as it is, so that its rules are asked
+        nr.rrule(Inheriting)(lambda x: None)
