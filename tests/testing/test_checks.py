@@ -168,6 +168,7 @@ def test_shadows_are_added_into_whatever_is_wanted(overwrites, alone):
         check_rule(scaled, V, 1.5)
 
 
+@pytest.mark.slow
 def test_rules_of_methods_and_operators_and_in_single_precision():
     assert check_rule("Array.dot", V, V).entry.function is np.dot
     single = check_rule(np.dot, V.astype(np.float32), V.astype(np.float32))
