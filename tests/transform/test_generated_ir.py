@@ -17,7 +17,7 @@ from numbarules.primitives import Failure
 from numbarules.testing.checks import Mismatch, check_program, shrink
 from numbarules.testing.programs import Program, generate
 
-SEEDS = {"simplified": 1500, "plain": 500}
+SEEDS = {"simplified": 1000, "plain": 300}
 BATCH = 100
 VECTOR = Array(FLOAT64, 1, "C")
 
