@@ -425,7 +425,8 @@ def _overlap(p: Any, q: Any) -> bool:
             or _refines(q, p)
         )
     category, other = (p, q) if p_open else (q, p)
-    if isinstance(n := getattr(other, "ndim", None), int) and _dimensions(category) not in (None, n):
+    own = getattr(other, "ndim", None)
+    if isinstance(own, int) and _dimensions(category) not in (None, own):
         return False  # all types of the class have another number of dimensions
     return _is_type_class(other) and (any(covers(other, m) for m in category._members) or _refines(category, other))
 
