@@ -7,7 +7,7 @@ its own `to_dense` is differentiated.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,9 +16,9 @@ from numba import njit
 
 from .._numba import NumbaError, numba_type, our_type, typed_ir
 from ..analysis.effects import Effects
-from ..ir.nodes import Apply, Const, Function, Item, MakeTuple, Named, Operand, Var
+from ..ir.nodes import Apply, Function, Named, Operand, Var
 from ..ir.rewrite import Builder, Names
-from ..ir.types import Array, Tuple, Type, has_parameters, is_float_array, parameters
+from ..ir.types import Array, Tuple, Type, is_float_array, parameters
 from ..tangents import has_tangent, tangent_type
 
 __all__ = ["Dense", "DenseForm", "Missing", "Target", "dense_form", "dense_type", "wrap"]
@@ -121,7 +121,7 @@ def wrap(
 
     def value(i: int) -> Operand:
         if i not in values:
-            values[i] = _together(args[i], iter(leaves[i]), b)
+            values[i] = b.together(args[i], iter(leaves[i]), "x")
         return values[i]
 
     for i, shadow in shadows.items():
@@ -139,7 +139,7 @@ def wrap(
     for i, bar in bars if yields is not None else ():
         tangent = b.one(Apply(Named(_form(args[i]).project)), [value(i), bar], tangent_type(args[i]), "tangent")
         first = sum(len(parameters(a)) for a in args[:i])
-        out += [(leaf, first + k) for k, leaf in enumerate(_apart(tangent, b)) if has_tangent(leaf.type)]
+        out += [(leaf, first + k) for k, leaf in enumerate(b.apart(tangent)) if has_tangent(leaf.type)]
     moved = {*kept, *shadows.values()}
     params = [*(p for p in function.region.params if p not in moved), *(p for i in structs for p in leaves[i]), *kept]
     region = b.region(params, None if yields is None else [y for y, _ in out])
@@ -150,20 +150,3 @@ def _form(t: Type) -> DenseForm:
     form = dense_form(numba_type(t))
     assert form is not None
     return form
-
-
-def _together(t: Type, leaves: Iterator[Var], b: Builder) -> Operand:
-    """A value of type `t` made of its leaves."""
-    if isinstance(t, Tuple):
-        return b.one(MakeTuple(), [_together(i, leaves, b) for i in t.items], t, "x")
-    return next(leaves) if has_parameters(t) else Const(t, None)
-
-
-def _apart(x: Operand, b: Builder) -> Iterator[Operand]:
-    """The leaves of a value."""
-    if isinstance(x.type, Tuple):
-        for i, t in enumerate(x.type.items):
-            if has_parameters(t):
-                yield from _apart(b.one(Item(i), [x], t, "item"), b)
-    else:
-        yield x

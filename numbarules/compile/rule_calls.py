@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,9 @@ from ..analysis.activity import carries_derivative
 from ..capture.closures import OptedOut, Pair, convert
 from ..capture.translate import translate
 from ..errors import RuleError
-from ..ir.nodes import Apply, Const, Function, Item, MakeTuple, Named, Operand, Region, Rule, Stmt
+from ..ir.nodes import Apply, Function, Named, Operand, Region, Rule, Stmt
 from ..ir.rewrite import Builder, Names, substitute
-from ..ir.types import Array, Scalar, Tuple, Type, has_parameters, leaves, parameters
+from ..ir.types import Array, Scalar, Tuple, Type, has_parameters, leaves, parameters, tuples
 from ..primitives import assign
 from ..rules.patterns import names_type
 from ..rules.table import Entry
@@ -121,10 +121,9 @@ class RuleCalls:
         value = translate(said.value, tuple(sorted(self.options.items())))
         result = stmt.results[0]
         kept = _Answer(entry, stmt, value, result.type, said.partial)
-        args = [leaf for _, a in bound.operands for leaf in _spread(a, b)]
+        args = [leaf for _, a in bound.operands for leaf in b.apart(a)]
         if isinstance(result.type, Tuple):
             results = [self.names.var(t, result.name) for t in leaves(result.type) if has_parameters(t)]
-            found = iter(results)
         else:
             results = [result]
         pullback = Half(
@@ -144,30 +143,14 @@ class RuleCalls:
         pullback.refuse_missing_in(value.region)
         if kept.flag is not None:
             half = Branching(stmt, pullback, value.region, kept.flag, kept.values, residuals, args)
-            half.emit(results, lambda y, inner: list(_spread(y, inner)), b)
+            half.emit(results, lambda y, inner: list(inner.apart(y)), b)
         else:
             region = substitute(Region(value.region.params, value.region.body, (*kept.values, *residuals)), {}, self.names)
             b.add(Stmt(Rule(pullback.name, pullback), tuple(args), tuple(results), (region,), stmt.loc))
         self.rules.observer.ruled(self.rules, stmt, branches=kept.flag is not None)
         if isinstance(result.type, Tuple):
-
-            def build(t: Type) -> Operand:
-                if isinstance(t, Tuple):
-                    return b.one(MakeTuple(), [build(i) for i in t.items], t, "tuple")
-                return next(found) if has_parameters(t) else Const(t, None)
-
-            b.emit_alias(result, build(result.type))
+            b.emit_alias(result, b.together(result.type, iter(results), "tuple"))
         return True
-
-
-def _spread(operand: Operand, b: Builder) -> Iterator[Operand]:
-    """The leaves of an operand that a function has parameters for."""
-    if isinstance(operand.type, Tuple):
-        for i, t in enumerate(operand.type.items):
-            if has_parameters(t):
-                yield from _spread(b.one(Item(i), [operand], t, "item"), b)
-    elif has_parameters(operand.type):
-        yield operand
 
 
 # ---------------------------------------------------------------------------------------------- the value half
@@ -243,7 +226,7 @@ def _check_structs(entry: Entry, args: list[Operand], stmt: Stmt) -> None:
     """Refuses a rule for array-likes at a call that takes and gives structs: its cotangent would have to be an array."""
     patterns = entry.at_arity(len(args)) or ()
     generic = [a.type for a, p in zip(args, patterns, strict=True) if isinstance(a.type, Tuple) and a.type.struct and not names_type(p)]
-    if generic and any(isinstance(t, Tuple) and t.struct for t in _with_items(stmt.result.type)):
+    if generic and any(t.struct for t in tuples(stmt.result.type)):
         refuse(
             entry,
             f"is used for {', '.join(t.cls.name for t in generic)}, and the call returns a struct too",
@@ -252,13 +235,6 @@ def _check_structs(entry: Entry, args: list[Operand], stmt: Stmt) -> None:
             stmt=stmt,
             instead="opt the signature out, so that its method is differentiated, or write a rule whose patterns name the type",
         )
-
-
-def _with_items(t: Type) -> Iterator[Type]:
-    yield t
-    if isinstance(t, Tuple):
-        for item in t.items:
-            yield from _with_items(item)
 
 
 def _castable(a: Type, b: Type) -> bool:

@@ -13,7 +13,21 @@ from ..capture.closures import Pair
 from ..capture.translate import translate
 from ..errors import RuleError, UnsupportedError, message
 from ..ir.nodes import Function, Loc, Operand, Region, Stmt, called, walk
-from ..ir.types import Array, NoneType, Opaque, Scalar, Tuple, Type, has_parameters, is_float, is_float_array, leaves, parameters, writable
+from ..ir.types import (
+    Array,
+    NoneType,
+    Opaque,
+    Scalar,
+    Tuple,
+    Type,
+    has_parameters,
+    is_float,
+    is_float_array,
+    leaves,
+    parameters,
+    tuples,
+    writable,
+)
 from ..rules.missing import MissingType, not_implemented
 from ..rules.table import Entry
 from ..tangents import has_tangents, parts
@@ -62,7 +76,7 @@ class Half:
     def make(self, given: tuple[bool, ...], wanted: tuple[bool, ...]) -> Typed:
         shadows, owners = self.shadows(wanted) if self.accumulates else ([], [])
         attempts = [given] if all(given) or not isinstance(self.result, Tuple) else [given, (True,) * len(given)]
-        if any(t.struct for t in _tuples(self.result)):  # a part of a struct cannot be None
+        if any(t.struct for t in tuples(self.result)):  # a part of a struct cannot be None
             attempts = attempts[-1:]
         failure: NumbaError | None = None
         for takes in attempts:
@@ -300,14 +314,6 @@ class Half:
 def _bare(arg: Type, bar: Type) -> bool:
     """True for the cotangent of a rule's only argument, which is not a 1-tuple with it."""
     return (not isinstance(bar, Tuple) or bar.struct) and (not isinstance(arg, Tuple) or arg.struct)
-
-
-def _tuples(t: Type) -> Iterator[Tuple]:
-    """A tuple and those in it."""
-    if isinstance(t, Tuple):
-        yield t
-        for item in t.items:
-            yield from _tuples(item)
 
 
 def _shadow_type(t: Type) -> Type:

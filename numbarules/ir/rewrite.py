@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from .nodes import Cast, Const, Loc, Op, Operand, Region, Stmt, Var
-from .types import Scalar, Type
+from .nodes import Cast, Const, Item, Loc, MakeTuple, Op, Operand, Region, Stmt, Var
+from .types import Scalar, Tuple, Type, has_parameters
 
 __all__ = ["Builder", "Names", "defined", "free_vars", "map_region", "substitute", "substitute_stmt"]
 
@@ -58,6 +58,21 @@ class Builder:
     def emit_alias(self, name: Var, value: Operand) -> None:
         """Makes `name`, a variable that stands for something already, a name for `value`."""
         self.body.append(Stmt(Cast(), (value,), (name,), (), self.loc))
+
+    def apart(self, x: Operand) -> Iterator[Operand]:
+        """The leaves of a value that a function has parameters for, tuples taken apart."""
+        if isinstance(x.type, Tuple):
+            for i, t in enumerate(x.type.items):
+                if has_parameters(t):
+                    yield from self.apart(self.one(Item(i), [x], t, "item"))
+        elif has_parameters(x.type):
+            yield x
+
+    def together(self, t: Type, leaves: Iterator[Var], hint: str) -> Operand:
+        """A value of type `t` made of its leaves, as `apart` gives them."""
+        if isinstance(t, Tuple):
+            return self.one(MakeTuple(), [self.together(i, leaves, hint) for i in t.items], t, hint)
+        return next(leaves) if has_parameters(t) else Const(t, None)
 
     def child(self) -> Builder:
         """A builder for a region inside this one."""

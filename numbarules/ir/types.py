@@ -26,6 +26,7 @@ __all__ = [
     "is_integer",
     "leaves",
     "parameters",
+    "tuples",
     "writable",
 ]
 
@@ -157,6 +158,14 @@ def has_parameters(t: Type) -> bool:
 def parameters(t: Type) -> list[Type]:
     """The leaves of a value of type `t` that a function has parameters for, in order."""
     return [leaf for leaf in leaves(t) if has_parameters(leaf)]
+
+
+def tuples(t: Type) -> Iterator[Tuple]:
+    """A tuple and those in it."""
+    if isinstance(t, Tuple):
+        yield t
+        for item in t.items:
+            yield from tuples(item)
 
 
 def writable(t: Array) -> Array:
