@@ -72,7 +72,7 @@ from ..runtime.arrays import (
 from ..runtime.arrays import ieee_divide as divide
 from ..runtime.lowering import RecordLower
 from ..runtime.record import record_extend, record_get, record_offset, record_open, record_put, record_retain, record_slab
-from ..runtime.scopes import element_add_in, element_get_in, element_set_in, record_get_in, record_put_in
+from ..runtime.scopes import element_add_in, element_get_in, element_set_in, record_get_in, record_put_in, row_start
 from .scopes import Scopes
 
 __all__ = ["Generated", "emit"]
@@ -273,7 +273,7 @@ class _Emitter:
                 for i, result in enumerate(stmt.results):
                     self.set(result, nir.Expr.static_getitem(packed, i, None, self.loc))
             case Put():
-                access = self.scopes.access(stmt.args[0])
+                access = self.scopes.access(stmt)
                 self.temporary(self.call(record_put_in(access) if access else record_put, *map(self.use, stmt.args)), "unused")
             case Retain():
                 self.temporary(self.call(record_retain, *map(self.use, stmt.args)), "unused")
@@ -281,7 +281,7 @@ class _Emitter:
                 self.names[stmt.result] = self.scope.define(RecordLower.kept_variable if kept else RecordLower.record_variable, self.loc)
                 self.pin(self.names[stmt.result], stmt.result.type)
                 self.set(stmt.result, self.call(record_open))
-            case (Store(wrap) | AddTo(wrap)) as op if (access := self.scopes.access(stmt.args[0], wrap)) is not None:
+            case (Store(wrap) | AddTo(wrap)) as op if (access := self.scopes.access(stmt, wrap)) is not None:
                 make = element_set_in if isinstance(op, Store) else element_add_in
                 self.temporary(self.call(make(access), *map(self.use, stmt.args)), "unused")
             case Store(wrap=False):
@@ -328,10 +328,10 @@ class _Emitter:
             case Offset(distance):
                 return self.call(record_offset, self.use(args[0]), self.constant(Const(INT64, distance)))
             case Get():
-                access = self.scopes.access(args[0])
+                access = self.scopes.access(stmt)
                 kind = numba_type(stmt.result.type)
                 return self.call(record_get_in(kind, access) if access else record_get(kind), *map(self.use, args))
-            case Load(wrap) if (access := self.scopes.access(args[0], wrap)) is not None:
+            case Load(wrap) if (access := self.scopes.access(stmt, wrap)) is not None:
                 return self.call(element_get_in(access), *map(self.use, args))
             case View("cast"):
                 return self.call(retype(numba_type(stmt.result.type)), self.use(args[0]))
@@ -509,6 +509,8 @@ class _Emitter:
         count = self.use(n)
         self.set(k, nir.Const(0, self.loc))
         self.enter_loop(tuple(params), tuple(inits))
+        for row in self.scopes.starting(stmt):
+            self.temporary(self.call(row_start(row)), "unused")
         header, body, behind = self.new_block(), self.new_block(), self.new_block()
         self.jump(header)
         self.block = header

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from llvmlite import ir
+
 from numbarules._numba_lowering import (
     Builder,
     Context,
@@ -31,16 +33,19 @@ from numbarules._numba_lowering import (
     types,
 )
 
-__all__ = ["Access", "element_add_in", "element_get_in", "element_set_in", "record_get_in", "record_put_in"]
+from ..analysis.rows import Row
+
+__all__ = ["Access", "element_add_in", "element_get_in", "element_set_in", "record_get_in", "record_put_in", "row_start"]
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """`scope` of `total`; `wrap`: negative indices count from the end."""
+    """`scope` of `total`; `wrap`: negative indices count from the end; `row`: the part of the array, where a loop tells parts apart."""
 
     scope: int
     total: int
     wrap: bool = False
+    row: Row | None = None
 
 
 @contextmanager
@@ -48,16 +53,45 @@ def _tagged(builder: Builder, access: Access) -> Iterator[None]:
     """Marks the loads and stores that are made meanwhile, all in one block."""
     start = len(builder.block.instructions)
     yield
-    module = builder.module
-    domain = module.add_metadata(["numbarules"])
-    scopes = [module.add_metadata([f"numbarules.{i}", domain]) for i in range(access.total)]
-    own = module.add_metadata([scopes[access.scope]])
-    others = module.add_metadata([s for i, s in enumerate(scopes) if i != access.scope])
+    own, others = _scopes(builder.module, "numbarules", access.scope, access.total)
+    if access.row is not None:
+        row, other_rows = _row_scopes(builder.module, access.row)
+        own, others = own + row, others + other_rows
+    scope, noalias = builder.module.add_metadata(own), builder.module.add_metadata(others)
     for instruction in builder.block.instructions[start:]:
         if instruction.opname in ("load", "store"):
-            instruction.set_metadata("alias.scope", own)
-            if access.total > 1:
-                instruction.set_metadata("noalias", others)
+            instruction.set_metadata("alias.scope", scope)
+            if others:
+                instruction.set_metadata("noalias", noalias)
+
+
+def _scopes(module: Any, domain_name: str, scope: int, total: int) -> tuple[list[Any], list[Any]]:
+    """A scope of a domain, and the others."""
+    domain = module.add_metadata([domain_name])
+    scopes = [module.add_metadata([f"{domain_name}.{i}", domain]) for i in range(total)]
+    return [scopes[scope]], scopes[:scope] + scopes[scope + 1 :]
+
+
+def _row_scopes(module: Any, row: Row) -> tuple[list[Any], list[Any]]:
+    return _scopes(module, f"numbarules.rows.{row.group}", row.index, row.total)
+
+
+@cache
+def row_start(row: Row) -> Intrinsic:
+    """The intrinsic `()` that stands before a loop: what is said of `row` holds from here until it is said again."""
+
+    @intrinsic
+    def start(typingctx: Any) -> Typed:
+        def codegen(context: Context, builder: Builder, sig: Signature, args: Any) -> Value:
+            own, _ = _row_scopes(builder.module, row)
+            kind = ir.FunctionType(ir.VoidType(), [ir.MetaDataType()])
+            declare = cgutils.get_or_insert_function(builder.module, kind, "llvm.experimental.noalias.scope.decl")
+            builder.call(declare, [builder.module.add_metadata(own)])
+            return context.get_dummy_value()
+
+        return signature(types.none), codegen
+
+    return start
 
 
 def _pointer(context: Context, builder: Builder, array: Any, access: Access, args: Any) -> tuple[Value, list[Value]]:
