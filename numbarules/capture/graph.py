@@ -44,7 +44,29 @@ def blocks_of(typed: TypedIR) -> tuple[dict[object, Block], object]:
             edge = ("edge", source, target)
             out[edge] = Block(list[object](copies), Jump(target))
             block.end = Branch(block.end.condition, *(edge if t == target else t for t in (block.end.then, block.end.orelse)))
-    return out, min(typed.ir.blocks)
+    entry = min(typed.ir.blocks)
+    _join_headers(out, entry)
+    return out, entry
+
+
+def _join_headers(blocks: dict[object, Block], entry: object) -> None:
+    """Joins a block that asks an iterator to the block of copies that alone leads to it, in place.
+
+    Where a loop is long, its jump has an argument of more than a byte, and Numba makes a block of the EXTENDED_ARG in front
+    of FOR_ITER: the copies of the loop stand there, and the jump back leads there.
+    """
+    sources: dict[object, list[object]] = {}
+    for label, block in blocks.items():
+        for target in block.targets:
+            sources.setdefault(target, []).append(label)
+    for label in [x for x, block in blocks.items() if block.loop_header and x != entry]:
+        if len(sources.get(label, ())) != 1:
+            continue
+        before = blocks[sources[label][0]]
+        if isinstance(before.end, Jump) and all(isinstance(s, Copy) for s in before.body):
+            header = blocks.pop(label)
+            before.body += header.body
+            before.end, before.loop_header = header.end, True
 
 
 def _is(stmt: Any, op: str) -> bool:

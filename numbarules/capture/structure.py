@@ -66,6 +66,16 @@ class Block:
     end: Terminator
     loop_header: bool = False  # the header of a `for`: its branch asks for the next item
 
+    @property
+    def targets(self) -> tuple[Label, ...]:
+        """Where it leads."""
+        match self.end:
+            case Jump(target):
+                return (target,)
+            case Branch(_, then, orelse):
+                return (then, orelse)
+        return ()
+
 
 @dataclass(frozen=True, slots=True)
 class SetControl:
@@ -135,14 +145,7 @@ class _Graph:
         self.counter = counter if counter is not None else itertools.count()
 
     def successors(self, label: Label) -> tuple[Label, ...]:
-        if label not in self.blocks:
-            return ()
-        match self.blocks[label].end:
-            case Jump(target):
-                return (target,)
-            case Branch(_, then, orelse):
-                return (then, orelse)
-        return ()
+        return self.blocks[label].targets if label in self.blocks else ()
 
     def new(self, body: list[object], end: Terminator) -> Label:
         label = ("new", next(self.counter))
