@@ -65,9 +65,31 @@ def _tagged(builder: Builder, access: Access) -> Iterator[None]:
                 instruction.set_metadata("noalias", noalias)
 
 
+class _Domain(ir.values.MDValue):
+    """A domain of scopes that is itself its first operand, and so no other function's.
+
+    LLVM makes one node of equal ones. Where a function is inlined, its scopes must be told from those of the caller, and from those of
+    its own other copies: LLVM copies the domains that are distinct, and equal numbers mean nothing to each other then.
+    """
+
+    def __init__(self, module: Any, name: str) -> None:
+        super().__init__(module, (), name=str(len(module.metadata)))
+        self.operands = (self, ir.MetaDataString(module, name))
+
+    def is_called(self, name: str) -> bool:
+        """True for the domain of that name."""
+        return bool(self.operands[1].string == name)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
+
+
 def _scopes(module: Any, domain_name: str, scope: int, total: int) -> tuple[list[Any], list[Any]]:
     """A scope of a domain, and the others."""
-    domain = module.add_metadata([domain_name])
+    domain = next((d for d in module.metadata if isinstance(d, _Domain) and d.is_called(domain_name)), None) or _Domain(module, domain_name)
     scopes = [module.add_metadata([f"{domain_name}.{i}", domain]) for i in range(total)]
     return [scopes[scope]], scopes[:scope] + scopes[scope + 1 :]
 

@@ -68,3 +68,20 @@ def test_no_check_at_run_time_stands_before_loops_over_rows() -> None:
     (code,) = (gradient.inspect_llvm(s) for s in gradient.signatures if s[0].layout == "C")
     assert "vector.body" in code
     assert "vector.memcheck" not in code
+
+
+@njit(error_model="numpy")  # an option of its own: called, not inlined before LLVM does it
+def scaled(a, b, x):
+    a[0] = x * b[0]
+
+
+def once(x):
+    a = np.empty(2)
+    a[0] = x
+    scaled(a, a, x)
+    return a[0]
+
+
+def test_scopes_of_a_function_that_llvm_inlines_are_not_those_of_its_caller() -> None:
+    """By number they are the same, and what the callee stored was not seen by the caller's load."""
+    assert nr.grad(once)(1.3) == pytest.approx(2.6, rel=1e-14)
