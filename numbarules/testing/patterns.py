@@ -13,6 +13,7 @@ from ..ir.nodes import AddTo, Alloc, Apply, Const, For, If, Item, Load, MakeTupl
 from ..ir.types import FLOAT64, INT64, NONE, Array, Tuple, Type
 from ..primitives import assign
 from .scope import Known
+from .statements import view
 
 if TYPE_CHECKING:
     from .programs import Generator
@@ -218,7 +219,7 @@ def nested_views(g: Generator) -> None:
     start = len(g.scope)
     first = g.recent(g.arrays())
     for _ in range(g.rng.randint(2, 3)):
-        g.view()
+        view(g)
     made = [k for k in g.scope[start:] if k.shape is not None]
     t = first.array.dtype
     for k in (made[-1], g.rng.choice([first, *made])):
