@@ -11,9 +11,9 @@ from .._numba import numba_type, types
 from ..analysis.alias import aliases_of, holds_memory
 from ..analysis.effects import effects
 from ..errors import UnsupportedError
-from ..ir.nodes import Apply, Call, Const, Function, Item, MakeTuple, Operand, Stmt, Var, walk
+from ..ir.nodes import Apply, Call, Function, Operand, Stmt, walk
 from ..ir.rewrite import Builder
-from ..ir.types import NONE, NoneType, Opaque, Tuple, Type
+from ..ir.types import has_parameters, leaves, parameters
 from .capture import bind, bound_type, capture, options_of, python_function
 
 __all__ = ["Callee", "split_call"]
@@ -74,45 +74,17 @@ def split_call(stmt: Stmt, dispatcher: Any, b: Builder) -> Stmt | None:
         function = callee.function
     except UnsupportedError:
         return None
-    leaves: list[Operand] = []
+    leaves_in: list[Operand] = []
     for (_, t), (_, value, given) in zip(function.args, args, strict=True):
-        if isinstance(value, tuple) and given:
-            assert isinstance(t, Tuple)
-            for operand, item in zip(value, t.items, strict=True):
-                _spread(operand, item, leaves, b)
-        elif given:
-            _spread(value, t, leaves, b)
+        if given:
+            operands = value if isinstance(value, tuple) else (value,)  # the extra positional arguments, or one argument
+            found = itertools.chain.from_iterable(map(b.apart, operands))
+            leaves_in += [b.cast(x, leaf) for x, leaf in zip(found, parameters(t), strict=True)]
     if function.region.yields is None:
         return None
-    results: list[Var] = []
-    whole = _gather(function.result, results, b)
-    call = Stmt(Call(dispatcher.py_func.__name__, callee, callee.writes), tuple(leaves), tuple(results), (), stmt.loc)
+    results = tuple(b.names.var(leaf, "result") for leaf in leaves(function.result))
+    call = Stmt(Call(dispatcher.py_func.__name__, callee, callee.writes), tuple(leaves_in), results, (), stmt.loc)
     b.add(call)
-    b.body.extend(whole[1])
     if stmt.results:
-        b.emit_alias(stmt.result, whole[0])
+        b.emit_alias(stmt.result, b.together(function.result, (r for r in results if has_parameters(r.type)), "tuple"))
     return call
-
-
-def _spread(operand: Operand, t: Type, leaves: list[Operand], b: Builder) -> None:
-    if isinstance(t, Tuple):
-        for i, item in enumerate(t.items):
-            if not (isinstance(item, NoneType) or (isinstance(item, Opaque) and item.constant)):
-                _spread(b.one(Item(i), [operand], item, "item"), item, leaves, b)
-    elif not (isinstance(t, NoneType) or (isinstance(t, Opaque) and t.constant)):
-        leaves.append(operand if operand.type == t else b.cast(operand, t))
-
-
-def _gather(t: Type, results: list[Var], b: Builder) -> tuple[Operand, list[Stmt]]:
-    """A value of type `t` made of new leaf results, and the statements that make it."""
-    if isinstance(t, NoneType):
-        results.append(b.names.var(NONE, "none"))
-        return Const(NONE, None), []
-    if isinstance(t, Tuple):
-        parts = [_gather(i, results, b) for i in t.items]
-        var = b.names.var(t, "tuple")
-        made = Stmt(MakeTuple(), tuple(p for p, _ in parts), (var,))
-        return var, [*itertools.chain.from_iterable(s for _, s in parts), made]
-    var = b.names.var(t, "result")
-    results.append(var)
-    return var, []
