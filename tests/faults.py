@@ -218,6 +218,23 @@ class _Mixed(dict[Any, Any]):
         return items[::-1] if types == types[::-1] else items
 
 
+def _stretched(right: Any, self: Any, stmt: Any, args: Any) -> None:
+    """Whatever is compared with 1 is taken for the length of the first loop."""
+    right(self, stmt, args)
+    for x in self.wide.keys() & set(stmt.results):
+        self.wide[x] = next(iter(self.trips.values()), self.wide[x])
+
+
+class _Turned(dict[Any, Any]):
+    def __setitem__(self, array: Any, shape: tuple[Any, ...]) -> None:
+        super().__setitem__(array, shape[::-1])
+
+
+def _turned(right: Any, self: Any, names: Any) -> None:
+    right(self, names)
+    self.shapes = _Turned()
+
+
 def _mixed_up(right: Any, self: Any, names: Any) -> None:
     right(self, names)
     self.tuples = _Mixed()
@@ -313,6 +330,8 @@ FAULTS: dict[str, Fault] = {
     "a known branch takes the other side": instead(simplify._Propagate, "branch", _wrong_side),
     "a store is removed as dead": _removable_stores,
     "a tuple's items are mixed up": instead(simplify._Propagate, "__init__", _mixed_up),
+    "the axes of a new array are taken in reverse": instead(simplify._Propagate, "__init__", _turned),
+    "a stretched axis is taken for one that is not": instead(simplify._Propagate, "note_wide", _stretched),
     "a loop value that falls is taken to rise": instead(simplify, "_increment", _rising),
     "a load moves in front of a loop that stores": instead(
         optimise._Hoist, "movable", lambda right, self, s, written: right(self, s, set())

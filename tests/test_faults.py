@@ -69,6 +69,8 @@ SEEDS: dict[str, int] = {
     "a value that comes back in a loop is not useful": 22,
     "an affine loop value is off by one": 17,
     "a known branch takes the other side": 10,
+    "the axes of a new array are taken in reverse": 19,
+    "a stretched axis is taken for one that is not": 3,
     "a store is removed as dead": 0,
     "a tuple's items are mixed up": 31,
     "a loop value that falls is taken to rise": 131,
@@ -107,7 +109,7 @@ def catches(program: Program, fault: str) -> bool:
     try:
         with FAULTS[fault]():
             check_program(program, simplified)
-    except (Mismatch, IllFormed, IllFormedError, AssertionError, KeyError):
+    except (Mismatch, IllFormed, IllFormedError, AssertionError, KeyError, ValueError):  # ValueError: a check of the program fails
         return True
     return False
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from ..analysis.effects import effects
 from ..ir.nodes import (
     UNDEFINED,
+    Alloc,
     Apply,
     Cast,
     Const,
@@ -19,6 +20,7 @@ from ..ir.nodes import (
     Named,
     Operand,
     Region,
+    Shape,
     Stmt,
     Var,
     While,
@@ -57,10 +59,17 @@ def propagate(region: Region, names: Names) -> Region:
 _FOLD = {operator.add, operator.sub, operator.mul, operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne}
 
 
+# what a comparison of an integer with itself gives
+_OF_EQUALS = {operator.eq: True, operator.le: True, operator.ge: True, operator.ne: False, operator.lt: False, operator.gt: False}
+
+
 class _Propagate:
     def __init__(self, names: Names) -> None:
         self.names = names
         self.tuples: dict[Operand, tuple[Operand, ...]] = {}
+        self.shapes: dict[Operand, tuple[Operand, ...]] = {}  # of new arrays
+        self.trips: dict[Operand, Operand] = {}  # how often the loop of a counter runs
+        self.wide: dict[Operand, Operand] = {}  # what is told to be other than 1, as a boolean or as an integer
 
     def region(self, region: Region, env: dict[Var, Operand]) -> Region:
         b = Builder(self.names)
@@ -79,10 +88,17 @@ class _Propagate:
                 case For() | While():
                     if not self.loop(stmt, args, env, b):
                         return False
+                case Apply(Named(operator.mul)) if args[0] in self.trips and self.trips[args[0]] is self.wide.get(args[1], args[0]):
+                    env[stmt.result] = args[0]  # k * (n != 1) for k below n: the index of an axis that might be stretched
                 case Apply(Named(fn)) if (folded := _fold(fn, args, stmt)) is not None:
                     env[stmt.result] = folded
                 case Item(index) if isinstance(args[0], Var) and args[0] in self.tuples:
                     env[stmt.result] = self.tuples[args[0]][index]
+                case Alloc() if all(a.type == INT64 for a in args):
+                    self.shapes[stmt.result] = args
+                    b.add(_rewritten(stmt, args, stmt.results, ()))
+                case Shape(axis) if args[0] in self.shapes:
+                    env[stmt.result] = self.shapes[args[0]][axis]
                 case MakeTuple():
                     self.tuples[stmt.result] = args
                     b.add(_rewritten(stmt, args, stmt.results, ()))
@@ -91,8 +107,15 @@ class _Propagate:
                 case Cast() if (converted := _converted(args[0], stmt.result.type)) is not None:
                     env[stmt.result] = converted
                 case _:
+                    self.note_wide(stmt, args)
                     b.add(_rewritten(stmt, args, stmt.results, stmt.regions))
         return True
+
+    def note_wide(self, stmt: Stmt, args: tuple[Operand, ...]) -> None:
+        if called(stmt) is operator.ne and _is(args[1], 1):
+            self.wide[stmt.result] = args[0]
+        elif isinstance(stmt.op, Cast) and args[0] in self.wide and stmt.result.type == INT64:
+            self.wide[stmt.result] = self.wide[args[0]]
 
     def branch(self, stmt: Stmt, args: tuple[Operand, ...], env: dict[Var, Operand], b: Builder) -> bool:
         condition = args[0]
@@ -142,6 +165,8 @@ class _Propagate:
         (old,) = stmt.regions
         skip = 1 if counted else 0
         params, inits = old.params[skip:], args[skip:]
+        if counted:
+            self.trips[old.params[0]] = args[0]
         # values that no iteration changes
         inner = dict(env)
         for p, init, r, y in zip(params, inits, stmt.results, _carried(old, counted), strict=True):
@@ -228,6 +253,11 @@ def _fold(fn: object, args: tuple[Operand, ...], stmt: Stmt) -> Operand | None:
         value = fn(*(a.value for a in args))  # type: ignore[operator, union-attr]
         if isinstance(value, bool) or -(2**63) <= value < 2**63:
             return Const(stmt.result.type, value)
+    if known and args[0] is args[1] and fn in _OF_EQUALS:
+        return const(_OF_EQUALS[fn])
+    if fn in (operator.and_, operator.or_) and stmt.result.type == BOOL and any(isinstance(a, Const) for a in args):
+        c, x = args if isinstance(args[0], Const) else args[::-1]
+        return x if _is(c, fn is operator.and_) else c
     if fn in (operator.eq, operator.ne) and len(args) == 2 and args[0].type == BOOL and isinstance(args[1], Const):
         return args[0] if (fn is operator.eq) == bool(args[1].value) else None
     return None

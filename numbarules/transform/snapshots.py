@@ -1,8 +1,9 @@
 """One copy of an array in place of several values written down per element.
 
-A stencil reads each element of an array several times in each sweep over it, and the array is overwritten afterwards.
-Writing down what the reverse sweep needs then costs more than the array itself. A copy of the whole array, made in
-front of the loops that sweep over it, lets every read be executed again.
+A stencil reads each element of an array several times in each sweep over it, a product of a matrix and a vector reads the
+vector once for each row, and the array is overwritten afterwards. Writing down what the reverse sweep needs then costs
+more than the array itself. A copy of the whole array, made in front of the loops that sweep over it, lets every read be
+executed again.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Snapshots:
 
     def take(self, loop: Node, plan: Plan) -> bool:
         """Replaces what `plan` would write down in each iteration of `loop` by copies, where they are smaller; True if so."""
-        if len(plan.recorded) < FEWEST:
+        if not plan.recorded:
             return False
         loads = [n for n in loop.trees[0].nodes if isinstance(n.op, Load) and n.primal is not None and self._unstable(n)]
         arrays = dict.fromkeys(n.args[0] for n in loads)
@@ -48,7 +49,7 @@ class Snapshots:
         for array in arrays:
             mine = [n for n in loads if n.args[0] is array]
             start = self._start(array, nest)
-            if len(mine) >= FEWEST and start is not None and start > 0 and all(self._sweeps(n, nest[start:]) for n in mine):
+            if start is not None and self._saves(mine, nest[start:], plan):
                 self._copy(array, mine, nest[start])
                 changed = True
         return changed
@@ -71,11 +72,30 @@ class Snapshots:
             start = i
         return start
 
-    def _sweeps(self, load: Node, nest: list[Node]) -> bool:
-        """True where the loops run over about as many elements as the array has, each index by a loop of its own."""
+    def _saves(self, loads: list[Node], nest: list[Node], plan: Plan) -> bool:
+        """True where a copy of the array that the loads read is smaller than what is written down without it."""
+        sweeps = [self._sweep(n, nest) for n in loads]
+        if any(s is None for s in sweeps):
+            return False
+        if len(loads) >= FEWEST and len(plan.recorded) >= FEWEST:
+            return True
+        return all(n.results[0] in plan.recorded and self._again(s, nest) for n, s in zip(loads, sweeps, strict=True) if s is not None)
+
+    def _again(self, sweep: set[Var], nest: list[Node]) -> bool:
+        """True where the array is swept over again and again: some loop counts to a size, and takes no part in the sweep."""
+        return any(n.trees[0].params[0] not in sweep and self._is_size(n.args[0]) for n in nest)
+
+    def _is_size(self, n: Operand) -> bool:
+        """True for multiples of lengths, which are zero only where there is little else to do."""
+        form = linear(n, self.forward.definitions)
+        lengths = [s for v, s in self.forward.definitions.items() if form is not None and v in dict(form.terms)]
+        return form is not None and 0 < len(form.terms) == len(lengths) and all(isinstance(s.op, Shape) for s in lengths)
+
+    def _sweep(self, load: Node, nest: list[Node]) -> set[Var] | None:
+        """The counters that index the array, if these loops run over about as many elements as it has, each along an axis of its own."""
         array, *index = load.args
         if not isinstance(array.type, Array) or array.type.layout not in "CF" or len(index) > len(nest):
-            return False
+            return None
         made = self._definitions(nest)
         counters = {n.trees[0].params[0]: n.args[0] for n in nest}
         used: set[Var] = set()
@@ -83,11 +103,11 @@ class Snapshots:
             form = linear(x, made)
             own = [v for v, c in form.terms if v in counters] if form is not None else []
             if form is None or len(own) != 1 or abs(form.slope(own[0])) != 1 or own[0] in used:
-                return False
+                return None
             used.add(own[0])
             if not self._about(counters[own[0]], array, axis):
-                return False
-        return True
+                return None
+        return used
 
     def _definitions(self, nest: list[Node]) -> dict[Var, Stmt]:
         return {s.results[0]: s for n in nest if n.primal for s in walk(n.primal.regions[0]) if len(s.results) == 1 and not s.regions}

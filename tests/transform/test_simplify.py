@@ -12,6 +12,7 @@ from numbarules.ir.nodes import (
     UNDEFINED,
     Alloc,
     Apply,
+    Cast,
     Const,
     For,
     Function,
@@ -20,6 +21,8 @@ from numbarules.ir.nodes import (
     Named,
     Operand,
     Raise,
+    Region,
+    Shape,
     Stmt,
     Store,
     Var,
@@ -172,7 +175,54 @@ def an_unused_array(b: Builder, x: Var, n: Var, a: Var) -> Operand:
     return x
 
 
+def the_shape_of_a_new_array(b: Builder, x: Var, n: Var, a: Var) -> Operand:
+    """
+    %new: f64[:]C = alloc[zeros] %n.1
+    for %n.1 (%k: i64):
+        store %new, %k, %x.0
+        yield
+    yield %x.0
+    """
+    new = b.one(Alloc("zeros"), [n], VECTOR, "new")
+    length = b.one(Shape(0), [new], INT64)
+    with_other = call(b, operator.and_, call(b, operator.ne, n, length, t=BOOL), call(b, operator.ne, n, const(1), t=BOOL), t=BOOL)
+    check, on = b.child(), b.child()
+    check.emit(Raise(Failure(ValueError, "shapes")), [])
+    b.add(Stmt(If(), (with_other,), (), (Region((), tuple(check.body), None), on.region())))
+    inner = b.child()
+    k = b.names.var(INT64, "k")
+    inner.emit(Store(), [new, k, x])
+    b.emit(For(), [length], regions=(inner.region([k]),))
+    return x
+
+
+def an_index_that_is_stretched_by_nothing(b: Builder, x: Var, n: Var, a: Var) -> Operand:
+    """
+    for %n.1 (%k: i64):
+        store %a.2, %k, %x.0
+        yield
+    %wide: bool = operator.ne %n.1, 1
+    %factor: i64 = cast %wide
+    for 7 (%k: i64):
+        %i: i64 = operator.mul %k, %factor
+        store %a.2, %i, %x.0
+        yield
+    yield %x.0
+    """
+    for trips in (n, const(7)):
+        wide = b.one(Apply(Named(operator.ne)), [n, const(1)], BOOL, "wide")
+        factor = b.one(Cast(), [wide], INT64, "factor")
+        inner = b.child()
+        k = b.names.var(INT64, "k")
+        i = inner.one(Apply(Named(operator.mul)), [k, factor], INT64, "i")
+        inner.emit(Store(), [a, i, x])
+        b.emit(For(), [trips], regions=(inner.region([k]),))
+    return x
+
+
 CASES = [
+    the_shape_of_a_new_array,
+    an_index_that_is_stretched_by_nothing,
     unused_work,
     a_store_stays,
     integers_fold,
