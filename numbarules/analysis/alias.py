@@ -2,23 +2,36 @@
 
 Values that hold memory are put into classes by unification (Steensgaard, 1996): two values are in one class if one
 may be a view of the other, if they meet in a branch or a loop, or if unknown code could have made one from the other.
+Shadows and activity go by class. Whether a write may reach a value is told more finely, by their origins: see `analysis.origins`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import combinations, product
 
-from ..ir.nodes import Alloc, Const, Extend, For, Get, If, Offset, Operand, Put, Region, Stmt, Var, While
-from ..ir.types import NoneType, Pointer, Scalar, Type
-from .effects import effects
+from ..ir.nodes import Apply, Call, Const, Extend, For, Get, If, Offset, Operand, Put, Region, Stmt, Summary, Var, While, walk
+from ..ir.types import NoneType, Opaque, Pointer, Scalar, Tuple, Type
+from .effects import Effects, effects
+from .origins import Origins
 
-__all__ = ["Aliases", "aliases_of", "holds_memory"]
+__all__ = ["Aliases", "Write", "aliases_of", "holds_memory"]
 
 
 def holds_memory(t: Type) -> bool:
     """True for types whose values refer to memory that can be shared."""
     return not isinstance(t, Scalar | NoneType | Pointer)
+
+
+def _is_container(t: Type) -> bool:
+    """True for what may be made to refer to other memory later on, as a list may."""
+    match t:
+        case Tuple(items):
+            return any(map(_is_container, items))
+        case Opaque(constant=constant):
+            return not constant
+    return False
 
 
 def _is_number(v: Operand) -> bool:
@@ -27,8 +40,9 @@ def _is_number(v: Operand) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """A statement that writes into a class: its place in program order and the loops around it."""
+    """A statement that writes into `target`: its place in program order and the loops around it."""
 
+    target: Var
     order: int
     loops: tuple[Stmt, ...]
 
@@ -41,7 +55,7 @@ class Aliases:
     order: dict[int, int] = field(default_factory=dict)
     loops: dict[int, tuple[Stmt, ...]] = field(default_factory=dict)
     writes: dict[Var, list[Write]] = field(default_factory=dict)
-    opaque_writes: list[Write] = field(default_factory=list)
+    origins: Origins = field(default_factory=Origins)
     allocations: dict[Var, list[Stmt]] = field(default_factory=dict)
     merged: set[Var] = field(default_factory=set)
 
@@ -59,9 +73,26 @@ class Aliases:
         if x is not None and y is not None and x is not y:
             self.parent[x] = y
 
+    def writes_to(self, v: Operand) -> list[Write]:
+        """What may write into the memory of `v`."""
+        cls = self.of(v)
+        if cls is None:
+            return []
+        assert isinstance(v, Var)
+        return [w for w in self.writes.get(cls, ()) if self.origins.meet(v, w.target)]
+
     def written(self, v: Operand) -> bool:
-        """True where anything writes into the class of `v`."""
-        return bool(self.writes.get(self.of(v)))  # type: ignore[arg-type]
+        """True where anything may write into the memory of `v`."""
+        return bool(self.writes_to(v))
+
+    def summary(self, region: Region) -> Summary:
+        """What a function with this region does with the memory of its parameters and results."""
+        ends = [*region.params, *(region.yields or ())]
+        memory = [(i, v) for i, v in enumerate(ends) if isinstance(v, Var) and holds_memory(v.type)]
+        n = len(region.params)
+        writes = tuple(i for i, v in memory if i < n and self.written(v))
+        shares = tuple((i, j) for (i, v), (j, w) in combinations(memory, 2) if self.origins.meet(v, w))
+        return Summary(writes, shares, any(e.opaque or e.outside for e in map(effects, walk(region))))
 
     def clobbered(self, v: Operand, stmt: Stmt) -> bool:
         """True where the memory of `v`, as `stmt` sees it, may have changed by the end of the function.
@@ -78,7 +109,7 @@ class Aliases:
         if len(made) == 1 and cls not in self.merged:
             fresh = {id(s) for s in self.loops[id(made[0])]}
         return any(
-            write.order > order or any(id(s) not in fresh for s in write.loops if s in loops) for write in self.writes.get(cls, ())
+            write.order > order or any(id(s) not in fresh for s in write.loops if s in loops) for write in self.writes_to(v)
         )
 
 
@@ -87,6 +118,7 @@ def aliases_of(region: Region, groups: Iterable[tuple[Var, Var]] = ()) -> Aliase
     out = Aliases()
     for a, b in groups:
         out.unify(a, b)
+        out.origins.mix([a, b])
     _Walk(out).region(region, ())
     out.writes = _by_class(out, out.writes)
     merged = out.merged
@@ -150,37 +182,55 @@ class _Walk:
         if isinstance(stmt.op, Put | Get) and stmt.op.memory is not None:
             self.same_memory(stmt.op.memory, stmt.args[2] if isinstance(stmt.op, Put) else stmt.result)
         if isinstance(stmt.op, Offset | Extend):
-            out.unify(stmt.result, stmt.args[1] if isinstance(stmt.op, Extend) else stmt.args[0])
+            self.share(stmt.result, stmt.args[1] if isinstance(stmt.op, Extend) else stmt.args[0])
         memory = [a for a in stmt.args if isinstance(a, Var) and holds_memory(a.type)]
         results = [r for r in stmt.results if holds_memory(r.type)]
-        if isinstance(stmt.op, Alloc):
-            out.allocations.setdefault(stmt.result, []).append(stmt)
-        elif results and not e.aliases:
+        if not e.aliases:
             for r in results:
                 out.allocations.setdefault(r, []).append(stmt)
-        if e.aliases:
-            sources = memory if e.opaque or not e.writes else [stmt.args[i] for i in e.writes]  # `a += b` is `a`
-            for r in results:
-                for a in sources:
-                    out.unify(r, a)
+        self.hand_on(stmt, e, memory, results)
+        if e.opaque or e.aliases:
+            if len(memory) > 1:  # one class for several arrays: none of them is known to be new
+                out.merged.add(memory[0])
+            for r in results:  # what unknown code returns may be new, too
+                out.origins.root(r)
         if e.opaque and len(memory) > 1:
             for a in memory[1:]:
                 out.unify(memory[0], a)
-        if len(memory) > 1 and (e.opaque or e.aliases):  # one class for several arrays: none of them is known to be new
-            out.merged.add(memory[0])
-        write = Write(out.order[id(stmt)], loops)
-        touched = memory if e.opaque else [stmt.args[i] for i in e.writes]
-        for a in touched:
-            if isinstance(a, Var):
-                out.writes.setdefault(a, []).append(write)
+            if any(_is_container(a.type) for a in memory):
+                out.origins.mix(memory)
+        for target in memory if e.opaque else [stmt.args[i] for i in e.writes]:
+            if isinstance(target, Var):
+                out.writes.setdefault(target, []).append(Write(target, out.order[id(stmt)], loops))
+
+    def hand_on(self, stmt: Stmt, e: Effects, memory: list[Var], results: list[Var]) -> None:
+        """What the results of a plain statement may be memory of."""
+        match stmt.op:
+            case Apply(summary=Summary(shares=shares)) | Call(summary=Summary(shares=shares)):
+                ends, n = (*stmt.args, *stmt.results), len(stmt.args)
+                for i, j in shares:
+                    self.share(ends[j], ends[i])
+                    if j < n:
+                        self.out.origins.mix(v for v in (ends[i], ends[j]) if isinstance(v, Var))
+            case _ if e.aliases:
+                sources = memory if e.opaque or not e.writes else [stmt.args[i] for i in e.writes]  # `a += b` is `a`
+                for r, source in product(results, sources):
+                    self.share(r, source)
+
+    def share(self, a: Operand, b: Operand) -> None:
+        """`a` may be memory of `b`."""
+        self.out.unify(a, b)
+        if isinstance(a, Var) and isinstance(b, Var):
+            self.out.origins.flow(b, a)
 
     def same_memory(self, name: object, value: Operand) -> None:
         """Values that went through the record under one name may share memory."""
         if isinstance(value, Var):
-            self.out.unify(value, self.recorded.setdefault(name, value))
+            self.out.origins.mix([value, self.recorded.setdefault(name, value)])
+            self.out.unify(value, self.recorded[name])
             self.out.merged.add(value)
 
     def meet(self, a: Var, b: Operand) -> None:
         if isinstance(b, Var) and (holds_memory(a.type) or isinstance(a.type, Pointer)):
-            self.out.unify(a, b)
+            self.share(a, b)
             self.out.merged.add(a)

@@ -45,6 +45,7 @@ from ..ir.nodes import (
     Snapshot,
     Stmt,
     Store,
+    Summary,
     View,
     While,
 )
@@ -58,7 +59,8 @@ __all__ = ["Effects", "effects", "hashable", "is_cheap", "region_effects"]
 class Effects:
     """`writes`: positions of the arguments whose memory is written.
 
-    `opaque`: may do anything (print, draw, write anywhere it can reach).
+    `outside`: may print, draw random numbers or do something else that is seen outside. `opaque`: may do anything (that, and
+    write anywhere it can reach).
     """
 
     reads: bool = False
@@ -66,16 +68,17 @@ class Effects:
     may_raise: bool = False
     opaque: bool = False
     aliases: bool = False  # the result may share memory with an argument
+    outside: bool = False
 
     @property
     def removable(self) -> bool:
         """True where the operation is dead once nobody uses its results."""
-        return not (self.writes or self.may_raise or self.opaque)
+        return not (self.writes or self.may_raise or self.opaque or self.outside)
 
     @property
     def fresh(self) -> bool:
         """True where the results are new and nothing else changes: without an active argument they are constants."""
-        return not (self.writes or self.opaque or self.aliases)
+        return not (self.writes or self.opaque or self.aliases or self.outside)
 
 
 PURE = Effects()
@@ -118,12 +121,12 @@ def effects(stmt: Stmt) -> Effects:
     if known is not None:
         return known
     match stmt.op:
+        case Apply(summary=Summary(writes, shares, outside)) | Call(summary=Summary(writes, shares, outside)):
+            return Effects(reads=True, writes=writes, may_raise=True, aliases=bool(shares), outside=outside)
         case Apply(Named() as callee):
             return _scalar_call(callee) if _scalars(stmt) else _call(stmt, callee.obj)
         case View(kind=kind):
             return Effects(aliases=True, may_raise=kind == "reshape")
-        case Call(writes=writes):
-            return Effects(reads=True, writes=writes, may_raise=True, aliases=True)
         case Raw(payload) if type(payload).__name__ == "Print":
             return Effects(reads=True, may_raise=True)
         case Raw():
@@ -145,6 +148,7 @@ def region_effects(regions: tuple[Region, ...]) -> Effects:
         writes=(-1,) if any(e.writes for e in inner) else (),
         may_raise=any(e.may_raise for e in inner) or any(r.yields is None for r in regions),
         opaque=any(e.opaque for e in inner),
+        outside=any(e.outside for e in inner),
     )
 
 

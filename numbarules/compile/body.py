@@ -25,6 +25,7 @@ from .kernels import kernel_of
 from .observer import SILENT, Observer
 from .rule_calls import RuleCalls
 from .rules import TableRules, is_derivative
+from .summaries import summarised
 
 __all__ = ["Body", "finished"]
 
@@ -87,6 +88,7 @@ class Body:
 
     def lower(self) -> None:
         for _ in range(100):
+            self.region = summarised(self.region)
             self.analyse()
             asks = Lowering(active=self.is_active, may_alias=self.may_alias, kernel=kernel_of, inline=self.inline)
             calls = RuleCalls(self.rules, self.options, self.names, self.is_active)

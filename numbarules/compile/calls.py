@@ -8,15 +8,13 @@ from functools import cached_property
 from typing import Any
 
 from .._numba import numba_type, types
-from ..analysis.alias import aliases_of, holds_memory
-from ..analysis.effects import effects
 from ..errors import UnsupportedError
-from ..ir.nodes import Apply, Call, Function, Operand, Stmt, walk
+from ..ir.nodes import Apply, Call, Function, Operand, Stmt
 from ..ir.rewrite import Builder
 from ..ir.types import has_parameters, leaves, parameters
 from .capture import bind, bound_type, capture, options_of, python_function
 
-__all__ = ["Callee", "split_call"]
+__all__ = ["Callee", "bound_call", "split_call"]
 
 
 @dataclass(frozen=True)
@@ -29,6 +27,10 @@ class Callee:
     @cached_property
     def function(self) -> Function:
         """Its IR."""
+        return self.captured()
+
+    def captured(self) -> Function:
+        """Its IR as it is now; who asks depends on it."""
         return capture(python_function(self.dispatcher), self.types, options_of(self.dispatcher))
 
     @property
@@ -42,13 +44,6 @@ class Callee:
 
         return unit_of(self, inputs, outputs, sharing)
 
-    @cached_property
-    def writes(self) -> tuple[int, ...]:
-        """The positions of the leaf parameters that it may write into."""
-        aliases = aliases_of(self.function.region)
-        deep = any(effects(s).opaque for s in walk(self.function.region))
-        return tuple(i for i, p in enumerate(self.function.region.params) if holds_memory(p.type) and (deep or aliases.written(p)))
-
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Callee) and self.dispatcher is other.dispatcher and self.types == other.types
 
@@ -56,34 +51,42 @@ class Callee:
         return hash((id(self.dispatcher), self.types))
 
 
-def split_call(stmt: Stmt, dispatcher: Any, b: Builder) -> Stmt | None:
-    """The call as a `Call` of leaves, with the statements in `b` that take tuples apart and put them together; None where it cannot be."""
+def bound_call(stmt: Stmt, dispatcher: Any) -> tuple[Callee, list[tuple[int, ...]]] | None:
+    """What a call of a jitted function calls, and for each parameter the positions of its arguments: several for `*args`, none for a
+    default. None where the arguments do not fit."""
     assert isinstance(stmt.op, Apply)
     split = len(stmt.args) - len(stmt.op.keywords)
     try:
-        args = bind(python_function(dispatcher), list(stmt.args[:split]), dict(zip(stmt.op.keywords, stmt.args[split:], strict=True)))
+        args = bind(python_function(dispatcher), list(range(split)), {name: split + i for i, name in enumerate(stmt.op.keywords)})
     except TypeError:
         return None
 
-    def type_of(value: Operand) -> Any:
-        return types.unliteral(numba_type(value.type))
+    def type_of(place: Any) -> Any:
+        return types.unliteral(numba_type(stmt.args[place].type))
 
-    numba_types = tuple(bound_type(v, type_of) if given else types.Omitted(v) for _, v, given in args)
-    callee = Callee(dispatcher, numba_types)
+    numba_types = tuple(bound_type(place, type_of) if given else types.Omitted(place) for _, place, given in args)
+    places = [() if not given else place if isinstance(place, tuple) else (place,) for _, place, given in args]
+    return Callee(dispatcher, numba_types), places
+
+
+def split_call(stmt: Stmt, dispatcher: Any, b: Builder) -> Stmt | None:
+    """The call as a `Call` of leaves, with the statements in `b` that take tuples apart and put them together; None where it cannot be."""
+    bound = bound_call(stmt, dispatcher)
+    if bound is None:
+        return None
+    callee, places = bound
     try:
         function = callee.function
     except UnsupportedError:
         return None
     leaves_in: list[Operand] = []
-    for (_, t), (_, value, given) in zip(function.args, args, strict=True):
-        if given:
-            operands = value if isinstance(value, tuple) else (value,)  # the extra positional arguments, or one argument
-            found = itertools.chain.from_iterable(map(b.apart, operands))
-            leaves_in += [b.cast(x, leaf) for x, leaf in zip(found, parameters(t), strict=True)]
+    for (_, t), own in zip(function.args, places, strict=True):
+        found = itertools.chain.from_iterable(b.apart(stmt.args[i]) for i in own)
+        leaves_in += [b.cast(x, leaf) for x, leaf in zip(found, parameters(t) if own else (), strict=True)]
     if function.region.yields is None:
         return None
     results = tuple(b.names.var(leaf, "result") for leaf in leaves(function.result))
-    call = Stmt(Call(dispatcher.py_func.__name__, callee, callee.writes), tuple(leaves_in), results, (), stmt.loc)
+    call = Stmt(Call(dispatcher.py_func.__name__, callee), tuple(leaves_in), results, (), stmt.loc)
     b.add(call)
     if stmt.results:
         b.emit_alias(stmt.result, b.together(function.result, (r for r in results if has_parameters(r.type)), "tuple"))

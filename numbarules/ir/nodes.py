@@ -56,6 +56,7 @@ __all__ = [
     "Snapshot",
     "Stmt",
     "Store",
+    "Summary",
     "Var",
     "View",
     "While",
@@ -179,12 +180,30 @@ Callee = Named | Method | Attribute
 
 
 @dataclass(frozen=True, slots=True)
+class Summary:
+    """What a function does beside computing its results, as its callers see it.
+
+    `writes`: the positions of the arguments whose memory it may write into. `shares`: pairs of positions that may share
+    memory when it has returned, the results counted behind the arguments. `outside`: it may print, draw random numbers or
+    do something else that is seen outside.
+    """
+
+    writes: tuple[int, ...] = ()
+    shares: tuple[tuple[int, int], ...] = ()
+    outside: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Apply:
-    """`callee(*args)`; the last `len(keywords)` arguments are passed by these names. `method`: its rule has opted out when it ran."""
+    """`callee(*args)`; the last `len(keywords)` arguments are passed by these names. `method`: its rule has opted out when it ran.
+
+    `summary`: what the called code was seen to do, where it was looked into; an argument that is a tuple counts as one.
+    """
 
     callee: Callee
     keywords: tuple[str, ...] = ()
     method: bool = False
+    summary: Summary | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,12 +361,12 @@ class CloseRecord:
 class Call:
     """A call of a function that is differentiated on its own, once for all its calls. args and results are leaves.
 
-    `unit` knows the function; `writes` are the positions of the arguments that it may write into.
+    `unit` knows the function, `summary` tells what it does, where it was looked into.
     """
 
     name: str
     unit: object
-    writes: tuple[int, ...] = ()
+    summary: Summary | None = None
 
 
 @dataclass(frozen=True, slots=True)

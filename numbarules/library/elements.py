@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 
+from ..analysis.effects import Effects
 from .expansions import Arg, Implementation, helper, is_none, real_dtype
 
 __all__ = [
@@ -250,6 +251,7 @@ def fold(step: Any, name: str) -> Callable[..., Any]:
     builder.__name__ = builder.__qualname__ = name
     builder.__doc__ = f"Folds {step.__name__} over the elements of an array."
     folded = helper(builder)
+    folded.__numbarules_effects__ = Effects(reads=True, may_raise=True)  # type: ignore[attr-defined]
     return folded
 
 
@@ -281,6 +283,7 @@ def spread(step: Any, name: str) -> Callable[..., Any]:
     builder.__name__ = builder.__qualname__ = name
     builder.__doc__ = f"Maps {step.__name__} over broadcast operands."
     mapped = helper(builder)
+    mapped.__numbarules_effects__ = Effects(writes=(0,), reads=True, may_raise=True)  # type: ignore[attr-defined]
     return mapped
 
 

@@ -60,8 +60,7 @@ class Snapshots:
 
     def _start(self, array: Operand, nest: list[Node]) -> int | None:
         """The outermost loop of the nest, counted, in which nothing writes into the array and which does not define it."""
-        aliases = self.forward.active.aliases
-        writes = aliases.writes.get(aliases.of(array), [])  # type: ignore[arg-type]
+        writes = self.forward.active.aliases.writes_to(array)
         start: int | None = None
         for i in range(len(nest) - 1, -1, -1):
             stmt = nest[i].primal

@@ -185,6 +185,7 @@ class _Live:
                 or self.any_of(stmt.results)
                 or self.writes_live(stmt.args[i] for i in e.writes)
                 or (e.opaque and (not stmt.results or self.writes_live(stmt.args)))
+                or (e.outside and not stmt.results)
             )
             if live:
                 for a in stmt.args:
