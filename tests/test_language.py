@@ -637,7 +637,7 @@ def test_arguments_in_a_tuple() -> None:
 @njit
 def permutes(T):
     a, b, c = np.transpose(T, (2, 0, 1)), T.transpose(1, 2, 0), T.transpose((0, -1, 1))
-    s = np.sum(a[1] ** 2) + b[3, 1, 1] * c[1, 2, 0] + np.sum(np.swapaxes(T, 0, 1)[2] ** 3)
+    s = np.sum(a[1] ** 2) + b[3, 1, 1] * c[1, 2, 0] + np.sum(np.swapaxes(a=T, axis1=0, axis2=1)[2] ** 3)
     w = T * T
     np.moveaxis(w, 0, -1)[1] *= 3.0
     out = np.zeros((3, 2, 4))

@@ -19,10 +19,9 @@ PERMUTATIONS = (np.transpose, np.swapaxes, np.moveaxis)
 
 def permuted(frame: Frame, call: Called) -> Value | None:
     """A call of a function that exchanges axes as a view; None where the axes are not all known."""
-    if not call.positional:
-        return None
-    source, *rest = call.positional
-    given, named, t = [_axes(a) for a in rest], {k: _axes(a) for k, a in call.named.items()}, call.type
+    positional, named, t = list(call.positional), dict(call.named), call.type
+    source = positional.pop(0) if positional else named.pop("a", None)
+    given, named = [_axes(v) for v in positional], {k: _axes(v) for k, v in named.items()}
     axes = [*given, *named.values()]
     if not axes or None in axes or not isinstance(source, Var) or not isinstance(source.type, Array):
         return None

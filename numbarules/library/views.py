@@ -1,4 +1,4 @@
-"""Methods to differentiate of views: axes turned round, inserted or exchanged. They share memory with the argument, as NumPy's do."""
+"""Methods to differentiate of views with axes turned round or inserted. They share memory with the argument, as NumPy's do."""
 
 # Implementations are bodies for Numba, which compares their signatures, annotations included, with those of their builders.
 # mypy: disable-error-code="no-untyped-def"
@@ -79,19 +79,6 @@ def atleast_2d_expansion(a: Arg) -> Implementation | None:
     if not float_array(a) or a.ndim == 0:
         return None
     return (lambda a: a[None, :]) if a.ndim == 1 else lambda a: a
-
-
-@expansion(np.swapaxes)
-def swapaxes_expansion(a: Arg, axis1: Arg, axis2: Arg) -> Implementation | None:
-    """A view; literal axes, the two of a matrix or the outer ones of three."""
-    if not float_array(a) or not 1 <= a.ndim <= 3:
-        return None
-    first, second = _literal_axis(axis1, a.ndim), _literal_axis(axis2, a.ndim)
-    if first is None or second is None:
-        return None
-    if first == second:
-        return lambda a, axis1, axis2: a[::1]
-    return (lambda a, axis1, axis2: a[::1].T) if first + second == a.ndim - 1 else None
 
 
 @expansion(np.rot90)
