@@ -23,6 +23,9 @@ Functions that a derivative passes through, beside the language itself (see [ref
 package by `python -m numbarules.testing.functions docs/functions.md`; a test keeps it up to date. `np` is NumPy. Names are those of
 Python 3.11 or newer and NumPy 2; a function is supported where the installed Numba supports it.
 
+Not listed is what makes arrays and views and is taken as part of the language: `np.zeros` and its like, `np.array`, indexing, `.reshape`,
+`.ravel`, `.T`, `np.transpose`, `np.swapaxes` and `np.moveaxis` with literal axes.
+
 A function that is not here is differentiated where Numba implements it in Python (by `@overload`) and that code is supported; else it is
 refused by name when a derivative passes through it. Where none does, anything that Numba compiles may be called.
 """
