@@ -27,18 +27,17 @@ from numbarules.structured.common import Matrix, Structured
 __all__ = ["SCENARIOS", "WAYS", "Scenario", "registered"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
     """See the module.
 
-    `patterns` is the signature to opt out, `special` the first of them, `abstract` what a generic rule has in its place. `call` gives the
-    arguments of the call from those of the program. `pays` tells whether opting out is expected to be faster than the generic rule.
+    `patterns` is the signature to opt out, `abstract` what a generic rule has in place of the first of them. `call` gives the arguments of
+    the call from those of the program. `pays` tells whether opting out is expected to be faster than the generic rule.
     """
 
     name: str
     function: Any
     patterns: tuple[Any, ...]
-    special: Any
     abstract: Any
     rule: Callable[[Any, Any, bool], Any]
     program: Any
@@ -50,9 +49,43 @@ class Scenario:
     largest: int = 1024
     pays: bool = True
 
+    @property
+    def special(self) -> Any:
+        """The pattern for which a rule's body opts out."""
+        return self.patterns[0]
+
 
 def rng() -> np.random.Generator:
+    """The generator of all arguments, the same at each call."""
     return np.random.default_rng(1)
+
+
+# ---------------------------------------------------------------------------------------------- what makes a number of a result
+
+
+@njit
+def vector_squares(y):
+    total = 0.0
+    for i in range(y.shape[0]):
+        total += y[i] * y[i]
+    return total
+
+
+@njit
+def vector_cubes(y):
+    total = 0.0
+    for i in range(y.shape[0]):
+        total += y[i] * y[i] * y[i]
+    return total
+
+
+@njit
+def matrix_squares(Y):
+    total = 0.0
+    for i in range(Y.shape[0]):
+        for j in range(Y.shape[1]):
+            total += Y[i, j] * Y[i, j]
+    return total
 
 
 # ---------------------------------------------------------------------------------------------- Diagonal @ vector
@@ -77,22 +110,14 @@ def vector_product(kind: Any, special: Any, at_run_time: bool) -> Any:
 
 @njit
 def diagonal_vector(A, x):
-    y = A @ x
-    total = 0.0
-    for i in range(y.shape[0]):
-        total += y[i] * y[i]
-    return total
+    return vector_squares(A @ x)
 
 
 @njit
 def diagonal_vector_pasted(A, x):
     if A.diag.shape[0] != x.shape[0]:
         raise ValueError("@: the shapes do not match")
-    y = A.diag * x
-    total = 0.0
-    for i in range(y.shape[0]):
-        total += y[i] * y[i]
-    return total
+    return vector_squares(A.diag * x)
 
 
 @njit
@@ -134,24 +159,14 @@ def matrix_product(kind: Any, special: Any, at_run_time: bool) -> Any:
 
 @njit
 def matrix_program(A, B):
-    Y = A @ B
-    total = 0.0
-    for i in range(Y.shape[0]):
-        for j in range(Y.shape[1]):
-            total += Y[i, j] * Y[i, j]
-    return total
+    return matrix_squares(A @ B)
 
 
 @njit
 def diagonal_matrix_pasted(A, B):
     if A.diag.shape[0] != B.shape[0]:
         raise ValueError("@: the shapes do not match")
-    Y = A.diag[:, np.newaxis] * B
-    total = 0.0
-    for i in range(Y.shape[0]):
-        for j in range(Y.shape[1]):
-            total += Y[i, j] * Y[i, j]
-    return total
+    return matrix_squares(A.diag[:, np.newaxis] * B)
 
 
 @njit
@@ -184,11 +199,7 @@ def csr_matrix_pasted(A, B):
         for k in range(A.indptr[i], A.indptr[i + 1]):
             for j in range(B.shape[1]):
                 Y[i, j] += A.data[k] * B[A.indices[k], j]
-    total = 0.0
-    for i in range(Y.shape[0]):
-        for j in range(Y.shape[1]):
-            total += Y[i, j] * Y[i, j]
-    return total
+    return matrix_squares(Y)
 
 
 @njit
@@ -426,11 +437,7 @@ def diagonal_slogdet_arguments(n: int) -> tuple[Any, ...]:
 
 @njit
 def low_rank_vector_pasted(A, x):
-    y = A.U @ (A.V.T @ x)
-    total = 0.0
-    for i in range(y.shape[0]):
-        total += y[i] * y[i]
-    return total
+    return vector_squares(A.U @ (A.V.T @ x))
 
 
 @njit
@@ -719,12 +726,7 @@ def by_blas(kind: Any, special: Any, at_run_time: bool) -> Any:
 
 @njit
 def blas(A, B):
-    Y = loops_product(A, B)
-    total = 0.0
-    for i in range(Y.shape[0]):
-        for j in range(Y.shape[1]):
-            total += Y[i, j] * Y[i, j]
-    return total
+    return matrix_squares(loops_product(A, B))
 
 
 @njit
@@ -734,11 +736,7 @@ def blas_pasted(A, B):
         for k in range(A.shape[1]):
             for j in range(B.shape[1]):
                 Y[i, j] += A[i, k] * B[k, j]
-    total = 0.0
-    for i in range(Y.shape[0]):
-        for j in range(Y.shape[1]):
-            total += Y[i, j] * Y[i, j]
-    return total
+    return matrix_squares(Y)
 
 
 @njit
@@ -796,11 +794,7 @@ def implicit(kind: Any, special: Any, at_run_time: bool) -> Any:
 
 @njit
 def roots(x):
-    y = newton_roots(x)
-    total = 0.0
-    for i in range(y.shape[0]):
-        total += y[i] * y[i] * y[i]
-    return total
+    return vector_cubes(newton_roots(x))
 
 
 @njit
@@ -811,10 +805,7 @@ def roots_pasted(x):
         for _ in range(12):
             z = 0.5 * (z + x[i] / z)
         y[i] = z
-    total = 0.0
-    for i in range(y.shape[0]):
-        total += y[i] * y[i] * y[i]
-    return total
+    return vector_cubes(y)
 
 
 @njit
@@ -843,170 +834,157 @@ def roots_arguments(n: int) -> tuple[Any, ...]:
 
 SCENARIOS = (
     Scenario(
-        "Diagonal @ v",
-        operator.matmul,
-        (Diagonal, nr.AbstractVector),
-        Diagonal,
-        Matrix,
-        vector_product,
-        diagonal_vector,
-        diagonal_vector_pasted,
-        diagonal_vector_by_hand,
-        diagonal_vector_arguments,
-        (0, 1),
+        name="Diagonal @ v",
+        function=operator.matmul,
+        patterns=(Diagonal, nr.AbstractVector),
+        abstract=Matrix,
+        rule=vector_product,
+        program=diagonal_vector,
+        pasted=diagonal_vector_pasted,
+        hand=diagonal_vector_by_hand,
+        arguments=diagonal_vector_arguments,
+        argnums=(0, 1),
     ),
     Scenario(
-        "Diagonal @ M",
-        operator.matmul,
-        (Diagonal, nr.AbstractMatrix),
-        Diagonal,
-        Matrix,
-        matrix_product,
-        matrix_program,
-        diagonal_matrix_pasted,
-        diagonal_matrix_by_hand,
-        diagonal_matrix_arguments,
-        (0, 1),
+        name="Diagonal @ M",
+        function=operator.matmul,
+        patterns=(Diagonal, nr.AbstractMatrix),
+        abstract=Matrix,
+        rule=matrix_product,
+        program=matrix_program,
+        pasted=diagonal_matrix_pasted,
+        hand=diagonal_matrix_by_hand,
+        arguments=diagonal_matrix_arguments,
+        argnums=(0, 1),
     ),
     Scenario(
-        "sum(SkewSymmetric)",
-        np.sum,
-        (SkewSymmetric,),
-        SkewSymmetric,
-        Matrix,
-        sum_of_all,
-        skew_sum,
-        skew_sum_pasted,
-        skew_sum_by_hand,
-        skew_sum_arguments,
+        name="sum(SkewSymmetric)",
+        function=np.sum,
+        patterns=(SkewSymmetric,),
+        abstract=Matrix,
+        rule=sum_of_all,
+        program=skew_sum,
+        pasted=skew_sum_pasted,
+        hand=skew_sum_by_hand,
+        arguments=skew_sum_arguments,
     ),
     Scenario(
-        "Fill[i] in a loop",
-        operator.getitem,
-        (Fill, types.Integer),
-        Fill,
-        Structured,
-        element_of,
-        fill_loop,
-        fill_loop_pasted,
-        fill_loop_by_hand,
-        fill_loop_arguments,
+        name="Fill[i] in a loop",
+        function=operator.getitem,
+        patterns=(Fill, types.Integer),
+        abstract=Structured,
+        rule=element_of,
+        program=fill_loop,
+        pasted=fill_loop_pasted,
+        hand=fill_loop_by_hand,
+        arguments=fill_loop_arguments,
         call=lambda x, weights: (x, 1),
     ),
     Scenario(
-        "norm(UpperTriangular)",
-        np.linalg.norm,
-        (UpperTriangular,),
-        UpperTriangular,
-        Matrix,
-        frobenius,
-        triangular_norm,
-        triangular_norm_pasted,
-        triangular_norm_by_hand,
-        triangular_norm_arguments,
+        name="norm(UpperTriangular)",
+        function=np.linalg.norm,
+        patterns=(UpperTriangular,),
+        abstract=Matrix,
+        rule=frobenius,
+        program=triangular_norm,
+        pasted=triangular_norm_pasted,
+        hand=triangular_norm_by_hand,
+        arguments=triangular_norm_arguments,
     ),
     Scenario(
-        "slogdet(Diagonal)",
-        np.linalg.slogdet,
-        (Diagonal,),
-        Diagonal,
-        Matrix,
-        log_determinant,
-        diagonal_slogdet,
-        diagonal_slogdet_pasted,
-        diagonal_slogdet_by_hand,
-        diagonal_slogdet_arguments,
+        name="slogdet(Diagonal)",
+        function=np.linalg.slogdet,
+        patterns=(Diagonal,),
+        abstract=Matrix,
+        rule=log_determinant,
+        program=diagonal_slogdet,
+        pasted=diagonal_slogdet_pasted,
+        hand=diagonal_slogdet_by_hand,
+        arguments=diagonal_slogdet_arguments,
     ),
     Scenario(
-        "CSR @ M",
-        operator.matmul,
-        (CSR, nr.AbstractMatrix),
-        CSR,
-        Matrix,
-        matrix_product,
-        matrix_program,
-        csr_matrix_pasted,
-        csr_matrix_by_hand,
-        csr_matrix_arguments,
-        (0, 1),
+        name="CSR @ M",
+        function=operator.matmul,
+        patterns=(CSR, nr.AbstractMatrix),
+        abstract=Matrix,
+        rule=matrix_product,
+        program=matrix_program,
+        pasted=csr_matrix_pasted,
+        hand=csr_matrix_by_hand,
+        arguments=csr_matrix_arguments,
+        argnums=(0, 1),
     ),
     Scenario(
-        "LowRank @ v",
-        operator.matmul,
-        (LowRank, nr.AbstractVector),
-        LowRank,
-        Matrix,
-        vector_product,
-        diagonal_vector,
-        low_rank_vector_pasted,
-        low_rank_vector_by_hand,
-        low_rank_vector_arguments,
-        (0, 1),
+        name="LowRank @ v",
+        function=operator.matmul,
+        patterns=(LowRank, nr.AbstractVector),
+        abstract=Matrix,
+        rule=vector_product,
+        program=diagonal_vector,
+        pasted=low_rank_vector_pasted,
+        hand=low_rank_vector_by_hand,
+        arguments=low_rank_vector_arguments,
+        argnums=(0, 1),
     ),
     Scenario(
-        "F order",
-        squares_by_rows,
-        (types.Array(types.float64, 2, "F"),),
-        types.Array(types.float64, 2, "F"),
-        nr.AbstractMatrix,
-        in_rows,
-        orders,
-        orders_pasted,
-        orders_by_hand,
-        orders_arguments,
+        name="F order",
+        function=squares_by_rows,
+        patterns=(types.Array(types.float64, 2, "F"),),
+        abstract=nr.AbstractMatrix,
+        rule=in_rows,
+        program=orders,
+        pasted=orders_pasted,
+        hand=orders_by_hand,
+        arguments=orders_arguments,
     ),
     Scenario(
-        "Taylor number",
-        operator.mul,
-        (Taylor, Taylor),
-        Taylor,
-        nr.Number,
-        number_product,
-        taylor,
-        taylor_pasted,
-        taylor_by_hand,
-        taylor_arguments,
+        name="Taylor number",
+        function=operator.mul,
+        patterns=(Taylor, Taylor),
+        abstract=nr.Number,
+        rule=number_product,
+        program=taylor,
+        pasted=taylor_pasted,
+        hand=taylor_by_hand,
+        arguments=taylor_arguments,
         call=lambda a, n: (a, a),
     ),
     Scenario(
-        "sum(f, xs)",
-        sum_of,
-        (types.Dispatcher, nr.AbstractVector),
-        types.Dispatcher,
-        nr.Any,
-        each_by_its_pullback,
-        of_function,
-        of_function_pasted,
-        of_function_by_hand,
-        of_function_arguments,
+        name="sum(f, xs)",
+        function=sum_of,
+        patterns=(types.Dispatcher, nr.AbstractVector),
+        abstract=nr.Any,
+        rule=each_by_its_pullback,
+        program=of_function,
+        pasted=of_function_pasted,
+        hand=of_function_by_hand,
+        arguments=of_function_arguments,
         call=lambda xs: (weighted, xs),
     ),
     Scenario(
-        "product by loops",
-        loops_product,
-        (types.float64[:, ::1], types.float64[:, ::1]),
-        types.float64[:, ::1],
-        nr.AbstractMatrix,
-        by_blas,
-        blas,
-        blas_pasted,
-        blas_by_hand,
-        blas_arguments,
-        (0, 1),
+        name="product by loops",
+        function=loops_product,
+        patterns=(types.float64[:, ::1], types.float64[:, ::1]),
+        abstract=nr.AbstractMatrix,
+        rule=by_blas,
+        program=blas,
+        pasted=blas_pasted,
+        hand=blas_by_hand,
+        arguments=blas_arguments,
+        argnums=(0, 1),
         largest=256,
         pays=False,
     ),
     Scenario(
-        "roots by iteration",
-        newton_roots,
-        (types.float64[::1],),
-        types.float64[::1],
-        nr.AbstractVector,
-        implicit,
-        roots,
-        roots_pasted,
-        roots_by_hand,
-        roots_arguments,
+        name="roots by iteration",
+        function=newton_roots,
+        patterns=(types.float64[::1],),
+        abstract=nr.AbstractVector,
+        rule=implicit,
+        program=roots,
+        pasted=roots_pasted,
+        hand=roots_by_hand,
+        arguments=roots_arguments,
         pays=False,
     ),
 )
