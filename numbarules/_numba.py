@@ -20,6 +20,7 @@ from numba.core.config import FULL_TRACEBACKS
 from numba.core.dispatcher import Dispatcher
 from numba.core.errors import ForceLiteralArg, NumbaError, NumbaWarning, TypingError
 from numba.core.event import Event, Listener, register
+from numba.core.inline_closurecall import length_of_iterator  # what an array comprehension calls for the length of its array
 from numba.core.ir_utils import build_definitions
 from numba.core.registry import CPUDispatcher, cpu_target
 from numba.core.runtime import _nrt_python, rtsys
@@ -56,6 +57,7 @@ __all__ = [
     "function_being_typed",
     "index_result",
     "is_signature",
+    "length_of_iterator",
     "nir",
     "numba_type",
     "on_compilation",

@@ -14,11 +14,12 @@ __all__ = ["Called"]
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """`function(*args)`, the last `len(keywords)` of them passed by these names.
+    """`target = function(*args)`, the last `len(keywords)` of them passed by these names.
 
     `type` is what it returns, `numba_type` the same as Numba has it.
     """
 
+    target: str
     function: Any
     args: tuple[Value, ...]
     keywords: tuple[str, ...]

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numba import prange, typed
 
-from .._numba import our_type
-from ..ir.nodes import UNDEFINED, Apply, Cast, Const, Load, Method, Named, Operand, Shape, Var, const
+from .._numba import length_of_iterator, our_type
+from ..ir.nodes import UNDEFINED, Apply, Cast, Const, Load, Method, Named, Shape, Var, const
 from ..ir.types import BOOL, INT64, NONE, Array, Scalar, Tuple
 from ..primitives import call_value
 from .allocation import ALLOCATIONS, allocation, array_call
@@ -18,9 +18,10 @@ from .called import Called
 from .displays import empty
 from .frame import Frame
 from .iterables import iterable
-from .operands import apply, named, operand
+from .iterators import advance, explicit_iterator, iterator_call
+from .operands import apply, force, named, operand
 from .permuted import PERMUTATIONS, permuted
-from .values import Aggregate, Bound, EnumerateValue, RangeValue, SliceValue, Value, ZipValue, aggregate
+from .values import Aggregate, Bound, EnumerateValue, Iterator, RangeValue, SliceValue, Value, ZipValue, aggregate
 
 __all__ = ["call"]
 
@@ -45,7 +46,7 @@ def call(frame: Frame, target: str, expr: Any) -> Value:
 
 
 def _called(frame: Frame, target: str, function: Any, args: list[Value], keywords: tuple[str, ...]) -> Called:
-    return Called(function, tuple(args), keywords, frame.type_of(target), frame.typed.typemap[target])
+    return Called(target, function, tuple(args), keywords, frame.type_of(target), frame.typed.typemap[target])
 
 
 def _method(frame: Frame, target: str, method: Bound, args: list[Value], keywords: tuple[str, ...]) -> Value | None:
@@ -107,11 +108,33 @@ def _slice(frame: Frame, call: Called) -> Value:
 
 def _enumerate(frame: Frame, call: Called) -> Value | None:
     source, *start = call.args
-    return EnumerateValue(source, operand(frame, start[0]) if start else const(0)) if iterable(source) else None
+    if not iterable(source):
+        return None
+    return iterator_call(frame, call.target, EnumerateValue(source, operand(frame, start[0]) if start else const(0)))
 
 
 def _zip(frame: Frame, call: Called) -> Value | None:
-    return ZipValue(call.args) if all(map(iterable, call.args)) else None
+    return iterator_call(frame, call.target, ZipValue(call.args)) if all(map(iterable, call.args)) else None
+
+
+def _iter(frame: Frame, call: Called) -> Value | None:
+    (source,) = call.args
+    return source if isinstance(source, Iterator) else explicit_iterator(frame, call.target, source)
+
+
+def _next(frame: Frame, call: Called) -> Value | None:
+    (iterator,) = call.args
+    if not isinstance(iterator, Iterator):
+        return None
+    pair = advance(frame, iterator)
+    frame.require(pair.second, StopIteration)
+    return force(frame, pair.first)
+
+
+def _length_of_iterator(frame: Frame, call: Called) -> Value | None:
+    """What the length of an array comprehension is computed by."""
+    (iterator,) = call.args
+    return iterator.count if isinstance(iterator, Iterator) else None
 
 
 def _len(frame: Frame, call: Called) -> Value | None:
@@ -124,17 +147,26 @@ def _len(frame: Frame, call: Called) -> Value | None:
 
 
 def _sum(frame: Frame, call: Called) -> Value | None:
-    """The sum of a tuple of numbers of the result's type."""
-    t = call.type
-    if len(call.args) != 1 or not isinstance(call.args[0], Aggregate) or not call.args[0].items or not isinstance(t, Scalar):
+    """The sum of a tuple of numbers of the result's type, and what it starts with."""
+    t, (summed, *start) = call.type, call.args
+    if not isinstance(summed, Aggregate) or not summed.items or not isinstance(t, Scalar):
         return None
-    items = [operand(frame, i) for i in call.args[0].items]
+    items = [operand(frame, i) for i in summed.items]
     if any(i.type != t for i in items):
         return None
-    total: Operand = Const(t, 0.0 if t.kind.startswith("float") else 0)
+    total = frame.b.cast(operand(frame, start[0]), t) if start else Const(t, 0.0 if t.kind.startswith("float") else 0)
     for i in items:
         total = frame.b.one(Apply(Named(operator.add)), [total, i], t, "sum")
     return total
+
+
+def _extreme(frame: Frame, call: Called) -> Value | None:
+    """`min` and `max` of a tuple of numbers: of its items."""
+    match call.args:
+        case (Aggregate(_, [_, _, *_] as items),) if all(isinstance(i, Var | Const) and isinstance(i.type, Scalar) for i in items):
+            given = [operand(frame, i) for i in items]
+            return frame.b.one(Apply(Named(call.function)), given, call.type, call.function.__name__)
+    return None
 
 
 def _number(frame: Frame, call: Called) -> Value | None:
@@ -164,8 +196,12 @@ _FORMS: tuple[tuple[tuple[object, ...], Callable[[Frame, Called], Value | None]]
     ((slice,), _slice),
     ((enumerate,), _enumerate),
     ((zip,), _zip),
+    ((iter,), _iter),
+    ((next,), _next),
+    ((length_of_iterator,), _length_of_iterator),
     ((len,), _len),
     ((sum,), _sum),
+    ((min, max), _extreme),
     ((bool,), _bool),
     ((tuple,), _tuple),
     ((list, dict, set, typed.List, typed.Dict), _container),

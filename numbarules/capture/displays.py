@@ -13,6 +13,7 @@ from ..ir.types import Array, Scalar, Tuple, Type
 from ..primitives import Empty
 from .frame import Frame
 from .operands import convert, named, operand, raw
+from .uses import called_function, uses
 from .values import Aggregate, ListLiteral, Value
 
 __all__ = ["array_of", "build_list", "build_map", "build_set", "build_tuple", "empty", "is_display"]
@@ -63,23 +64,16 @@ def empty(frame: Frame, numba_type: Any, t: Type, hint: str) -> Var:
 
 def _display_only(frame: Frame, name: str) -> bool:
     """True for a list that is only ever an argument of `np.array` or an item of such a list: it need not be made."""
-    for block in frame.typed.ir.blocks.values():
-        for stmt in block.body:
-            if isinstance(stmt, nir.Del) or all(v.name != name or v is getattr(stmt, "target", None) for v in stmt.list_vars()):
-                continue
-            match getattr(stmt, "value", None):
-                case nir.Var():
-                    fine = isinstance(stmt, nir.Assign) and _display_only(frame, stmt.target.name)
-                case nir.Expr(op="build_list" | "build_tuple"):
-                    fine = _display_only(frame, stmt.target.name)
-                case nir.Expr(op="call") as call:
-                    function = frame.typed.typemap[call.func.name]
-                    fine = isinstance(function, types.Function) and function.typing_key in (np.array, np.asarray)
-                case _:
-                    fine = False
-            if not fine:
-                return False
-    return True
+
+    def fine(stmt: Any) -> bool:
+        match stmt:
+            case nir.Assign(target=target, value=nir.Var() | nir.Expr(op="build_list" | "build_tuple")):
+                return _display_only(frame, target.name)
+            case nir.Assign(value=nir.Expr(op="call") as call):
+                return called_function(frame.typed, call) in (np.array, np.asarray)
+        return False
+
+    return all(map(fine, uses(frame.typed, name)))
 
 
 # ---------------------------------------------------------------------------------------------- arrays of displays

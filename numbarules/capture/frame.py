@@ -9,12 +9,15 @@ from typing import Any, NoReturn
 
 from .._numba import TypedIR, nir, our_type
 from ..errors import UnsupportedError, message
-from ..ir.nodes import Apply, Cast, Const, Loc, Named, Operand, Raise, Stmt
+from ..ir.nodes import Apply, Cast, Const, If, Loc, Named, Operand, Raise, Stmt
 from ..ir.rewrite import Builder, Names
 from ..ir.types import BOOL, INT64, Type
 from .values import Value
 
-__all__ = ["Frame"]
+__all__ = ["STATE", "Frame"]
+
+STATE = ("#slot:", "#iter:")
+"""How the names of what changes unseen begin: the position of a loop's iterator, and of one that `iter` made."""
 
 
 class Frame:
@@ -55,6 +58,12 @@ class Frame:
         """The type that inference gave a name."""
         return our_type(self.typed.typemap[name])
 
+    def require(self, condition: Operand, error: type[Exception], *args: str) -> None:
+        """Raises `error(*args)` where the condition does not hold."""
+        bad = self.b.child()
+        bad.add(self.raising(error, *args))
+        self.b.add(Stmt(If(), (condition,), (), (self.b.child().region(), bad.region((), None)), self.b.loc))
+
     # ------------------------------------------------------------------------------------------ integers and errors
 
     def arithmetic(self, fn: Any, a: Operand, b: Operand) -> Operand:
@@ -79,7 +88,7 @@ class Frame:
             return Const(INT64, int(value.value))  # type: ignore[call-overload]
         return value if value.type == INT64 else self.b.one(Cast(), [value], INT64, "n")
 
-    def raising(self, error: type[Exception], text: str) -> Stmt:
-        """The statement that raises `error(text)`."""
+    def raising(self, error: type[Exception], *args: str) -> Stmt:
+        """The statement that raises `error(*args)`."""
         where = nir.Loc(self.filename, self.b.loc.line if self.b.loc else 0)
-        return Stmt(Raise(nir.StaticRaise(error, (text,), where)), (), (), (), self.b.loc)
+        return Stmt(Raise(nir.StaticRaise(error, args, where)), (), (), (), self.b.loc)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import linecache
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
 from .._numba import TypedIR, nir, types
 from .structure import Block, Branch, Jump, Return, Stop
+from .uses import called_function
 
 __all__ = ["RETURNED", "Copy", "blocks_of", "tries"]
 
@@ -35,7 +37,8 @@ def blocks_of(typed: TypedIR) -> tuple[dict[object, Block], object]:
                 for value, source in zip(stmt.value.incoming_values, stmt.value.incoming_blocks, strict=True):
                     if value is not nir.UNDEFINED:
                         moves.setdefault((source, label), []).append(Copy(stmt.target.name + "~", value.name, stmt.loc.line))
-    out: dict[object, Block] = {label: _block(block, typed) for label, block in typed.ir.blocks.items()}
+    shared = _shared_iterators(typed)
+    out: dict[object, Block] = {label: _block(block, typed, shared) for label, block in typed.ir.blocks.items()}
     for (source, target), copies in moves.items():
         block = out[source]
         if isinstance(block.end, Jump):
@@ -69,18 +72,42 @@ def _join_headers(blocks: dict[object, Block], entry: object) -> None:
             before.end, before.loop_header = header.end, True
 
 
+def _shared_iterators(typed: TypedIR) -> set[str]:
+    """The names of iterators whose position may move at more than one place: those that several loops, or `next`, take up."""
+    statements = [s for block in typed.ir.blocks.values() for s in block.body if isinstance(s, nir.Assign)]
+    same: dict[str, str] = {}  # an iterator that is another one by a second name
+    taken: list[str] = []
+    for stmt in statements:
+        if isinstance(stmt.value, nir.Var):
+            same[stmt.target.name] = stmt.value.name
+        elif _is(stmt, "getiter"):
+            taken.append(stmt.value.value.name)
+            if isinstance(typed.typemap[taken[-1]], types.IteratorType):
+                same[stmt.target.name] = taken[-1]
+        elif _is(stmt, "call") and called_function(typed, stmt.value) is next:
+            taken.append(stmt.value.args[0].name)
+
+    def origin(name: str) -> str:
+        return origin(same[name]) if name in same else name
+
+    places = Counter(map(origin, taken))
+    return {name for name in same if places[origin(name)] > 1}
+
+
 def _is(stmt: Any, op: str) -> bool:
     return isinstance(stmt, nir.Assign) and isinstance(stmt.value, nir.Expr) and stmt.value.op == op
 
 
-def _block(block: Any, typed: TypedIR) -> Block:
+def _block(block: Any, typed: TypedIR, shared: set[str]) -> Block:
     body: list[Any] = []
     for stmt in block.body[:-1]:
         if _is(stmt, "phi"):
             body.append(Copy(stmt.target.name, stmt.target.name + "~", stmt.loc.line))
         elif not isinstance(stmt, nir.Del):
             body.append(stmt)
-    header = any(_is(s, "iternext") and modelled_iterator(typed.typemap[s.value.value.name]) for s in body)
+    header = any(
+        _is(s, "iternext") and modelled_iterator(typed.typemap[s.value.value.name]) and s.value.value.name not in shared for s in body
+    )
     last = block.body[-1]
     match last:
         case nir.Jump():

@@ -5,32 +5,72 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+from .._numba import nir
 from ..ir.nodes import Apply, Const, Named, Var, const
 from ..ir.types import BOOL
 from .frame import Frame
 from .graph import modelled_iterator
-from .iterables import count
+from .iterables import count, iterable
 from .operands import named, raw
+from .uses import called_function, used_at_once, uses
 from .values import Aggregate, Iterator, Pair, Pending, Value
 
-__all__ = ["exhaust_iter", "getiter", "iternext", "pair_first", "pair_second"]
+__all__ = ["advance", "exhaust_iter", "explicit_iterator", "getiter", "iterator_call", "iternext", "pair_first", "pair_second"]
 
 
 def getiter(frame: Frame, target: str, expr: Any) -> Value:
     source = named(frame, expr.value)
     if not modelled_iterator(frame.typed.typemap[target]):
         return raw(frame, expr, frame.type_of(target), "iter")
+    return _iterator_of(frame, target, source)
+
+
+def _iterator_of(frame: Frame, target: str, source: Value) -> Iterator:
+    """The iterator of a loop; that of an iterator is itself."""
     if isinstance(source, Iterator):
         return source
-    slot = f"#slot:{target}"
+    return _made(frame, f"#slot:{target}", source)
+
+
+def iterator_call(frame: Frame, target: str, source: Value) -> Value | None:
+    """What `enumerate` or `zip` makes: an iterator, which needs no position of its own if a loop takes it up at once."""
+    match used_at_once(frame.typed, target):
+        case nir.Assign(value=nir.Expr(op="getiter")):
+            return source
+        case nir.Assign(value=nir.Expr(op="call") as call) if called_function(frame.typed, call) in (enumerate, zip):
+            return source
+    return explicit_iterator(frame, target, source)
+
+
+def explicit_iterator(frame: Frame, target: str, source: Value) -> Iterator | None:
+    """What `iter` makes of an iterable; None where it is used for more than loops and `next`, or stands for several iterators."""
+    return _made(frame, f"#iter:{target}", source) if iterable(source) and _only_advanced(frame, target) else None
+
+
+def _made(frame: Frame, slot: str, source: Value) -> Iterator:
     frame.env[slot] = const(0)
     return Iterator(source, frame.integer(count(frame, source)), slot)
 
 
+def _only_advanced(frame: Frame, name: str) -> bool:
+    def fine(stmt: Any) -> bool:
+        match stmt:
+            case nir.Assign(target=target, value=nir.Var() | nir.Expr(op="cast" | "getiter")):
+                return _only_advanced(frame, target.name)
+            case nir.Assign(value=nir.Expr(op="call") as call):
+                return called_function(frame.typed, call) is next
+        return isinstance(stmt, nir.Assign) and isinstance(stmt.value, nir.Expr) and stmt.value.op == "iternext"
+
+    return all(map(fine, uses(frame.typed, name)))
+
+
 def iternext(frame: Frame, target: str, expr: Any) -> Value:
     iterator = frame.env[expr.value.name]
-    if not isinstance(iterator, Iterator):
-        return raw(frame, expr, frame.type_of(target), "next")
+    return advance(frame, iterator) if isinstance(iterator, Iterator) else raw(frame, expr, frame.type_of(target), "next")
+
+
+def advance(frame: Frame, iterator: Iterator) -> Pair:
+    """The next item, and whether there is one."""
     k = frame.env[iterator.slot]
     assert isinstance(k, Var | Const)
     valid = frame.b.one(Apply(Named(operator.lt)), [k, iterator.count], BOOL, "valid")

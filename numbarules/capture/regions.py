@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from .._numba import our_type, types
 from ..ir.nodes import UNDEFINED, Const, Operand, Var, same_operand
 from ..ir.types import INT64, Type
-from .frame import Frame
+from .frame import STATE, Frame
 from .graph import RETURNED
 from .liveness import Liveness, assigned
 from .operands import constant_type
@@ -94,8 +94,8 @@ def carried(frame: Frame, node: LoopNode, liveness: Liveness, position: str) -> 
     inner = assigned(node)
     wanted = liveness.start[id(node)] | liveness.after[id(node)]
     names = sorted((inner & wanted) - {node.again})
-    if "#" in inner:
-        names += [n for n in frame.env if n.startswith("#slot")]
+    loops, explicit = STATE
+    names += [n for n in frame.env if n.startswith(explicit) or (n.startswith(loops) and "#" in inner)]
     kept: list[str] = []
     inits: list[Value] = []
     for name in names:

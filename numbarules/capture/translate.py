@@ -7,6 +7,7 @@ their kind (`expressions`, and from there `calls`, `indexing`, `displays`, `attr
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 from .._numba import TypedIR, nir, our_type, types
@@ -14,7 +15,7 @@ from ..ir.nodes import Cast, Const, For, Function, If, Loc, Operand, Raise, Regi
 from ..ir.rewrite import Builder
 from ..ir.types import BOOL, INT64, NONE, Tuple, Type
 from .expressions import expression
-from .frame import Frame
+from .frame import STATE, Frame
 from .graph import RETURNED, Copy, blocks_of, tries
 from .indexing import set_item
 from .liveness import Liveness, assigned
@@ -150,10 +151,10 @@ class _Translator:
         crossing, live = Crossing(frame), self.liveness.after[id(node)]
 
         def wanted(name: str) -> bool:
-            return name in live or name.startswith("#slot")
+            return name in live or name.startswith(STATE)
 
         if ends_then and ends_else:
-            slots = {n for n in (*env_then, *env_else) if n.startswith("#slot")}
+            slots = {n for n in (*env_then, *env_else) if n.startswith(STATE)}
             for name in filter(wanted, sorted(assigned(node.then) | assigned(node.orelse) | slots)):
                 crossing.both(name, env_then.get(name), env_else.get(name))
         elif ends_then or ends_else:
@@ -190,17 +191,19 @@ class _Translator:
     def for_loop(self, node: LoopNode) -> None:
         frame, iterator = self.frame, self.header_iterator(node.header)
         names, inits = carried(frame, node, self.liveness, iterator.slot)
-        start = dict(frame.env)
+        start, first = dict(frame.env), frame.env[iterator.slot]
+        assert isinstance(first, Var | Const)
+        n = frame.arithmetic(operator.sub, iterator.count, first)
         params = fresh(frame, names, inits)
         k = frame.b.names.var(INT64, "k")
         with frame.nested() as body:
-            frame.env[iterator.slot] = k
+            position = frame.env[iterator.slot] = frame.arithmetic(operator.add, first, k)
             for stmt in node.header:
-                self.header_statement(stmt, iterator, k)
+                self.header_statement(stmt, iterator, position)
             self.run(node.body)
             yields = handed_on(frame, names, inits) if node.body.ends else None
         region = body.region([k, *params], yields)
-        self.finish(For(), [iterator.count], region, names, inits, start)
+        self.finish(For(), [n], region, names, inits, start)
         frame.env[iterator.slot] = iterator.count
         for stmt in node.header:  # the header runs once more before it leaves the loop
             if isinstance(stmt, Copy):
@@ -214,7 +217,7 @@ class _Translator:
                 return value
         raise AssertionError("a loop header without iternext")
 
-    def header_statement(self, stmt: Any, iterator: Iterator, k: Var) -> None:
+    def header_statement(self, stmt: Any, iterator: Iterator, k: Operand) -> None:
         if not isinstance(stmt, Copy):
             self.frame.at(stmt.loc.line)
         match stmt:

@@ -87,6 +87,7 @@ def random_graph(rng: random.Random) -> dict[object, Block]:
     n = rng.randint(2, 9)
     blocks: dict[object, Block] = {}
     for i in range(n):
+
         def target(i: int = i) -> int:
             return rng.randint(i + 1, n - 1) if rng.random() < 0.7 or i == 0 else rng.randint(0, i)
 

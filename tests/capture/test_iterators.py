@@ -1,0 +1,99 @@
+"""Iterators that stand on their own, and the builtins that run through iterables: against differences, and against plain loops."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numba import njit
+from test_language import check
+
+import numbarules as nr
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+V = np.array([0.4, 1.3, -0.7, 2.1, 0.9])
+M = np.array([[0.3, 1.2, 2.0], [0.7, 0.1, 1.5]])
+
+
+@njit
+def positions(x, n):
+    it = iter(x)
+    s = 2.0 * next(it)
+    for _ in range(2):  # the second time nothing is left
+        for v in it:
+            s += v * v
+            if n > 0:
+                s *= next(it)
+    pairs = enumerate(x * x)
+    for k, v in pairs:
+        s += v * (k + 1)
+        if k == 1:
+            break
+    for k, v in pairs:  # goes on behind the break
+        s += v * v * (10 + k)
+    both, t = zip(x, x[1:]), 0.0  # noqa: RUF007 - Numba has no `pairwise`
+    while t < 1.0:
+        a, b = next(both)
+        t += 0.6 + 0.0 * a
+        s += a * b
+    return s
+
+
+@njit
+def plain_positions(x, n):
+    s, k = 2.0 * x[0], 1
+    while k < x.shape[0]:
+        s += x[k] * x[k]
+        k += 1
+        if n > 0:
+            s *= x[k]
+            k += 1
+    for k in range(2):
+        s += x[k] * x[k] * (k + 1)
+    for k in range(2, x.shape[0]):
+        s += x[k] ** 4 * (10 + k)
+    return s + x[0] * x[1] + x[1] * x[2]
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_an_iterator_keeps_its_position(n: int) -> None:
+    check(positions, V, n)
+    value, gradient = nr.value_and_grad(plain_positions)(V, n)
+    assert abs(positions(V, n) - value) < 1e-12
+    np.testing.assert_allclose(nr.grad(positions)(V, n), gradient, rtol=1e-12)
+
+
+def test_an_iterator_that_is_used_up_raises() -> None:
+    @njit
+    def three(x):
+        it = iter(x)
+        return next(it) * next(it) * next(it)
+
+    check(three, V[:3])
+    for f in (three, nr.grad(three)):
+        with pytest.raises(StopIteration):
+            f(V[:2])
+
+
+@njit
+def builtins(x, M, a, t):
+    s = sum(x * x) + sum(x, a) * max(x) + min(x) * min(M[0] * M[1]) + max((a * a, t[0], t[1])) * min(t)
+    s += sum(t, a) + sum((a, a * t[0]), 2) + sum(t) * sum(x, start=3)
+    return s + np.sum(np.array([v * v for v in x]) * x) + np.sum(np.array([np.sum(r) ** 2 for r in M]) * M[:, 0])
+
+
+def plain_builtins(x: Any, M: Any, a: Any, t: Any) -> Any:
+    s = np.sum(x * x) + (np.sum(x) + a) * np.max(x) + np.min(x) * np.min(M[0] * M[1]) + max(a * a, t[0], t[1]) * min(t[0], t[1])
+    s += t[0] + t[1] + a + a + a * t[0] + 2 + (t[0] + t[1]) * (np.sum(x) + 3.0)
+    return s + np.sum(x**3) + np.sum(np.sum(M, axis=1) ** 2 * M[:, 0])
+
+
+def test_builtins_of_iterables() -> None:
+    args = (V, M, 1.7, (0.6, 2.2))
+    check(builtins, *args)
+    value, gradients = nr.value_and_grad(plain_builtins, argnums=(0, 1, 2))(*args)
+    assert abs(builtins(*args) - value) < 1e-12
+    for got, wanted in zip(nr.grad(builtins, argnums=(0, 1, 2))(*args), gradients, strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-12)
