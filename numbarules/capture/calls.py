@@ -21,7 +21,7 @@ from .iterables import iterable
 from .iterators import advance, explicit_iterator, iterator_call
 from .operands import apply, force, named, operand
 from .permuted import PERMUTATIONS, permuted
-from .values import Aggregate, Bound, EnumerateValue, Iterator, RangeValue, SliceValue, Value, ZipValue, aggregate
+from .values import Aggregate, Bound, EnumerateValue, GridValue, Iterator, RangeValue, SliceValue, Value, ZipValue, aggregate
 
 __all__ = ["call"]
 
@@ -117,6 +117,19 @@ def _zip(frame: Frame, call: Called) -> Value | None:
     return iterator_call(frame, call.target, ZipValue(call.args)) if all(map(iterable, call.args)) else None
 
 
+def _ndindex(frame: Frame, call: Called) -> Value | None:
+    lengths = call.args[0].items if len(call.args) == 1 and isinstance(call.args[0], Aggregate) else call.args
+    return iterator_call(frame, call.target, GridValue(tuple(frame.integer(operand(frame, n)) for n in lengths)))
+
+
+def _ndenumerate(frame: Frame, call: Called) -> Value | None:
+    match call.args:
+        case ((Var(type=Array(ndim=ndim)) | Const(type=Array(ndim=ndim))) as array,):
+            lengths = tuple(frame.b.one(Shape(i), [array], INT64, "n") for i in range(ndim))
+            return iterator_call(frame, call.target, GridValue(lengths, array))
+    return None
+
+
 def _iter(frame: Frame, call: Called) -> Value | None:
     (source,) = call.args
     return source if isinstance(source, Iterator) else explicit_iterator(frame, call.target, source)
@@ -196,6 +209,8 @@ _FORMS: tuple[tuple[tuple[object, ...], Callable[[Frame, Called], Value | None]]
     ((slice,), _slice),
     ((enumerate,), _enumerate),
     ((zip,), _zip),
+    ((np.ndindex,), _ndindex),
+    ((np.ndenumerate,), _ndenumerate),
     ((iter,), _iter),
     ((next,), _next),
     ((length_of_iterator,), _length_of_iterator),

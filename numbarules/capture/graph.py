@@ -122,15 +122,17 @@ def _block(block: Any, typed: TypedIR, shared: set[str]) -> Block:
 
 
 def modelled_iterator(t: Any) -> bool:
-    """True for iterators over what the IR models: ranges, arrays, homogeneous tuples, and `enumerate` and `zip` of these."""
+    """True for iterators over ranges, arrays and their indices, homogeneous tuples, and `enumerate` and `zip` of these."""
     if isinstance(t, types.RangeIteratorType):
         return True
     if isinstance(t, types.NumpyFlatType):
         return bool(t.array_type.layout == "C")
     if isinstance(t, types.ArrayIterator):
         return isinstance(t.array_type, types.Array)
-    if isinstance(t, types.UniTupleIter):
+    if isinstance(t, types.UniTupleIter | types.NumpyNdIndexType):
         return True
+    if isinstance(t, types.NumpyNdEnumerateType):
+        return isinstance(t.array_type, types.Array)
     if isinstance(t, types.EnumerateType):
         return modelled_iterator(t.source_type)
     if isinstance(t, types.ZipType):

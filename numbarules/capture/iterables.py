@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 
 from .._numba import index_result
 from ..ir.nodes import Apply, Cast, Const, If, Load, Named, Operand, Shape, Stmt, Var, View, const
 from ..ir.types import BOOL, INT64, Array, Tuple
 from .frame import Frame
-from .values import Aggregate, EnumerateValue, RangeValue, Value, ZipValue, leaves_of, rebuild
+from .values import Aggregate, EnumerateValue, GridValue, RangeValue, Value, ZipValue, leaves_of, rebuild
 
-__all__ = ["count", "item", "iterable", "tuple_item"]
+__all__ = ["count", "grid_item", "item", "iterable", "tuple_item"]
 
 
 def iterable(value: Value) -> bool:
     """True for what `count` and `item` know."""
     if isinstance(value, Var | Const):
         return isinstance(value.type, Array)
-    return isinstance(value, Aggregate | RangeValue | EnumerateValue | ZipValue)
+    return isinstance(value, Aggregate | RangeValue | EnumerateValue | ZipValue | GridValue)
 
 
 def count(frame: Frame, source: Value) -> Operand:
@@ -31,6 +32,11 @@ def count(frame: Frame, source: Value) -> Operand:
             return count(frame, inner)
         case ZipValue(sources):
             return _least(frame, [count(frame, s) for s in sources])
+        case GridValue(lengths):
+            n: Operand = const(1)
+            for length in lengths:
+                n = frame.arithmetic(operator.mul, n, length)
+            return n
         case RangeValue(start, stop, step, _):
             return _range_count(frame, frame.integer(start), frame.integer(stop), frame.integer(step))
     frame.refuse("a loop over this is not supported", str(source))
@@ -91,10 +97,31 @@ def item(frame: Frame, source: Value, k: Operand) -> Value:
         case ZipValue(sources):
             items = tuple(item(frame, s, k) for s in sources)
             return Aggregate(Tuple(tuple(INT64 for _ in items)), items)
+        case GridValue(lengths):
+            return grid_item(frame, source, _unravelled(frame, lengths, k))
         case RangeValue(start, _, step, t):
             value = frame.arithmetic(operator.add, frame.integer(start), frame.arithmetic(operator.mul, k, frame.integer(step)))
             return value if value.type == t else frame.b.one(Cast(), [value], t, "i")
     frame.refuse("a loop over this is not supported", str(source))
+
+
+def grid_item(frame: Frame, grid: GridValue, indices: Sequence[Operand]) -> Aggregate:
+    """What a grid gives at these indices, one an axis."""
+    where = Aggregate(Tuple(tuple(INT64 for _ in indices), homogeneous=True), tuple(indices))
+    if grid.array is None:
+        return where
+    assert isinstance(grid.array.type, Array)
+    dtype = grid.array.type.dtype
+    return Aggregate(Tuple((where.type, dtype)), (where, frame.b.one(Load(wrap=False), [grid.array, *indices], dtype, "item")))
+
+
+def _unravelled(frame: Frame, lengths: Sequence[Operand], k: Operand) -> list[Operand]:
+    """The indices of cell `k` of a grid, counted in C order."""
+    indices: list[Operand] = []
+    for length in reversed(lengths[1:]):
+        indices.insert(0, frame.arithmetic(operator.mod, k, length))
+        k = frame.arithmetic(operator.floordiv, k, length)
+    return [k, *indices] if lengths else []
 
 
 def tuple_item(frame: Frame, source: Aggregate, k: Operand) -> Value:

@@ -33,7 +33,10 @@ def _iterator_of(frame: Frame, target: str, source: Value) -> Iterator:
 
 
 def iterator_call(frame: Frame, target: str, source: Value) -> Value | None:
-    """What `enumerate` or `zip` makes: an iterator, which needs no position of its own if a loop takes it up at once."""
+    """What `enumerate`, `zip`, `np.ndindex` or `np.ndenumerate` makes: an iterator.
+
+    If one loop takes it up at once, it needs no position of its own.
+    """
     match used_at_once(frame.typed, target):
         case nir.Assign(value=nir.Expr(op="getiter")):
             return source

@@ -18,11 +18,12 @@ from .expressions import expression
 from .frame import STATE, Frame
 from .graph import RETURNED, Copy, blocks_of, tries
 from .indexing import set_item
+from .iterables import grid_item
 from .liveness import Liveness, assigned
 from .operands import constant, constant_type, convert, force, operand, raw
 from .regions import Crossing, carried, fresh, handed_on
 from .structure import ControlTest, IfNode, LoopNode, SetControl, Tree, structure
-from .values import Iterator, Pending, Value, aggregate, leaves_of
+from .values import GridValue, Iterator, Pending, Value, aggregate, leaves_of
 from .whole import whole
 
 __all__ = ["translate"]
@@ -191,23 +192,47 @@ class _Translator:
     def for_loop(self, node: LoopNode) -> None:
         frame, iterator = self.frame, self.header_iterator(node.header)
         names, inits = carried(frame, node, self.liveness, iterator.slot)
-        start, first = dict(frame.env), frame.env[iterator.slot]
+        first = frame.env[iterator.slot]
         assert isinstance(first, Var | Const)
-        n = frame.arithmetic(operator.sub, iterator.count, first)
-        params = fresh(frame, names, inits)
-        k = frame.b.names.var(INT64, "k")
-        with frame.nested() as body:
-            position = frame.env[iterator.slot] = frame.arithmetic(operator.add, first, k)
-            for stmt in node.header:
-                self.header_statement(stmt, iterator, position)
-            self.run(node.body)
-            yields = handed_on(frame, names, inits) if node.body.ends else None
-        region = body.region([k, *params], yields)
-        self.finish(For(), [n], region, names, inits, start)
+        lengths = [frame.arithmetic(operator.sub, iterator.count, first)]
+        if isinstance(iterator.source, GridValue) and iterator.source.lengths and isinstance(first, Const):
+            lengths = list(iterator.source.lengths)  # a loop an axis
+        self.nest(node, iterator, lengths, [], names, inits)
         frame.env[iterator.slot] = iterator.count
         for stmt in node.header:  # the header runs once more before it leaves the loop
             if isinstance(stmt, Copy):
                 self.assign(stmt.target, frame.env.get(stmt.source))
+
+    def nest(
+        self, node: LoopNode, iterator: Iterator, lengths: list[Operand], outer: list[Operand], names: list[str], inits: list[Value]
+    ) -> None:
+        """The loops of these lengths inside those whose indices are `outer`; the body stands in the innermost."""
+        frame, start = self.frame, dict(self.frame.env)
+        params = fresh(frame, names, inits)
+        k = frame.b.names.var(INT64, "k")
+        ends = True
+        with frame.nested() as body:
+            if len(lengths) > 1:
+                self.nest(node, iterator, lengths[1:], [*outer, k], names, [frame.env[n] for n in names])
+            else:
+                item = self.next_item(iterator, [*outer, k])
+                for stmt in node.header:
+                    self.header_statement(stmt, item)
+                self.run(node.body)
+                ends = node.body.ends
+            yields = handed_on(frame, names, inits) if ends else None
+        self.finish(For(), [lengths[0]], body.region([k, *params], yields), names, inits, start)
+
+    def next_item(self, iterator: Iterator, indices: list[Operand]) -> Value:
+        """The item of this iteration, behind which the iterator now stands."""
+        frame = self.frame
+        if len(indices) > 1:
+            assert isinstance(iterator.source, GridValue)
+            return grid_item(frame, iterator.source, indices)
+        first = frame.env[iterator.slot]
+        assert isinstance(first, Var | Const)
+        position = frame.env[iterator.slot] = frame.arithmetic(operator.add, first, indices[0])
+        return Pending(iterator.source, position)
 
     def header_iterator(self, header: list[object]) -> Iterator:
         for stmt in header:
@@ -217,14 +242,14 @@ class _Translator:
                 return value
         raise AssertionError("a loop header without iternext")
 
-    def header_statement(self, stmt: Any, iterator: Iterator, k: Operand) -> None:
+    def header_statement(self, stmt: Any, item: Value) -> None:
         if not isinstance(stmt, Copy):
             self.frame.at(stmt.loc.line)
         match stmt:
             case nir.Assign(value=nir.Expr(op="iternext")):
                 pass
             case nir.Assign(target=target, value=nir.Expr(op="pair_first")):
-                self.frame.env[target.name] = Pending(iterator.source, k)
+                self.frame.env[target.name] = item
             case nir.Assign(target=target, value=nir.Expr(op="pair_second")):
                 self.frame.env[target.name] = const(True)
             case _:

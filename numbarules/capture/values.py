@@ -17,6 +17,7 @@ __all__ = [
     "Aggregate",
     "Bound",
     "EnumerateValue",
+    "GridValue",
     "Iterator",
     "ListLiteral",
     "Pair",
@@ -77,6 +78,14 @@ class ZipValue:
 
 
 @dataclass(frozen=True, slots=True)
+class GridValue:
+    """`np.ndindex` of these lengths; with an array `np.ndenumerate` of it, whose lengths they are."""
+
+    lengths: tuple[Operand, ...]
+    array: Operand | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Iterator:
     """An iterator over a modelled iterable; `slot` names its position, a variable of its own."""
 
@@ -119,7 +128,8 @@ class ListLiteral:
     made: Var | None = field(default=None)
 
 
-Value = Operand | Aggregate | Struct | SliceValue | RangeValue | EnumerateValue | ZipValue | Iterator | Pair | Pending | Bound | ListLiteral
+_Iterable = RangeValue | EnumerateValue | ZipValue | GridValue
+Value = Operand | Aggregate | Struct | SliceValue | _Iterable | Iterator | Pair | Pending | Bound | ListLiteral
 
 
 def aggregate(t: Tuple, items: Iterable[Value]) -> Aggregate | Struct:
@@ -140,6 +150,8 @@ def leaves_of(value: Value) -> list[Operand]:
             return [*leaves_of(source), start]
         case ZipValue(sources):
             return [leaf for s in sources for leaf in leaves_of(s)]
+        case GridValue(lengths, array):
+            return [*lengths, *([] if array is None else [array])]
         case Iterator(source, count, _):
             return [*leaves_of(source), count]
         case Pair(first, second):
@@ -166,6 +178,8 @@ def rebuild(value: Value, leaf: Callable[[], Operand]) -> Value:
             return EnumerateValue(rebuild(source, leaf), leaf())
         case ZipValue(sources):
             return ZipValue(tuple(rebuild(s, leaf) for s in sources))
+        case GridValue(lengths, array):
+            return GridValue(tuple(leaf() for _ in lengths), None if array is None else leaf())
         case Iterator(source, _, slot):
             return Iterator(rebuild(source, leaf), leaf(), slot)
         case Pair(first, _):
@@ -197,6 +211,8 @@ def same_shape(a: Value, b: Value) -> bool:
             return len(xs) == len(ys) and all(map(same_shape, xs, ys))
         case EnumerateValue(x, _), EnumerateValue(y, _):
             return same_shape(x, y)
+        case GridValue(xs, x), GridValue(ys, y):
+            return len(xs) == len(ys) and (x is None) == (y is None)
         case Iterator(x, _, s), Iterator(y, _, t):
             return s == t and same_shape(x, y)
         case Pair(x, _), Pair(y, _):

@@ -78,6 +78,77 @@ def test_an_iterator_that_is_used_up_raises() -> None:
 
 
 @njit
+def grids(M, T, x, n):
+    s = 0.0
+    for i, v in np.ndenumerate(M):
+        s += v * v * (i[0] + 1) * M[1, i[1]]
+    for (i, j), v in np.ndenumerate(M.T):
+        if i == j:
+            continue
+        s += np.sin(v) * x[i]
+    for i in np.ndindex(T.shape):
+        s += T[i] ** 2 * M[i[0], i[2]]
+    grid = np.ndindex(2, 3)
+    for i, j in grid:
+        if i * 3 + j == n:
+            break
+        s *= 1.0 + 0.1 * M[i, j]
+    for i, j in grid:  # goes on behind the break
+        s += M[i, j] ** 3
+    for k, (i, v) in enumerate(np.ndenumerate(M)):
+        s += (k + 1) * v * M[i] * M[0, 0]
+    for (i,), v in np.ndenumerate(x):
+        s += v * x[-1 - i]
+    for _, v in np.ndenumerate(T[0, 0, :0]):
+        s += v
+    W = np.zeros_like(M)
+    for i in np.ndindex(M.shape):
+        W[i] = s * M[i]
+        s += 0.01 * W[i] * W[0, 0]
+    return s
+
+
+@njit
+def plain_grids(M, T, x, n):
+    s = 0.0
+    for i in range(2):
+        for j in range(3):
+            s += M[i, j] ** 2 * (i + 1) * M[1, j]
+    for i in range(3):
+        for j in range(2):
+            if i != j:
+                s += np.sin(M[j, i]) * x[i]
+    for i in range(2):
+        for j in range(4):
+            for k in range(3):
+                s += T[i, j, k] ** 2 * M[i, k]
+    for k in range(min(n, 6)):
+        s *= 1.0 + 0.1 * M[k // 3, k % 3]
+    for k in range(n + 1, 6):
+        s += M[k // 3, k % 3] ** 3
+    for k in range(6):
+        s += (k + 1) * M[k // 3, k % 3] ** 2 * M[0, 0]
+    for i in range(x.shape[0]):
+        s += x[i] * x[x.shape[0] - 1 - i]
+    W = np.zeros((2, 3))
+    for i in range(2):
+        for j in range(3):
+            W[i, j] = s * M[i, j]
+            s += 0.01 * W[i, j] * W[0, 0]
+    return s
+
+
+def test_grids() -> None:
+    T = np.linspace(0.2, 1.4, 24).reshape(2, 4, 3)
+    check(grids, M, T, V, 4)
+    plain = nr.grad(plain_grids, argnums=(0, 1, 2))
+    for n in (0, 4, 9):
+        assert abs(grids(M, T, V, n) - plain_grids(M, T, V, n)) < 1e-9
+        for got, wanted in zip(nr.grad(grids, argnums=(0, 1, 2))(M, T, V, n), plain(M, T, V, n), strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=1e-10)
+
+
+@njit
 def builtins(x, M, a, t):
     s = sum(x * x) + sum(x, a) * max(x) + min(x) * min(M[0] * M[1]) + max((a * a, t[0], t[1])) * min(t)
     s += sum(t, a) + sum((a, a * t[0]), 2) + sum(t) * sum(x, start=3)
