@@ -1,6 +1,6 @@
 """What opting out is worth: `python -m perf.opt_out [--quick] [names ...]`, part of `make perf`.
 
-Each scenario of `perf/scenarios.py` is measured over sizes from 16 as `value_and_grad` under the generic rule (its dense cotangents
+Each scenario of `perf/scenarios/` is measured over sizes from 16 as `value_and_grad` under the generic rule (its dense cotangents
 projected), under the same rule with the decision made at run time, opted out by type inference, without any rule, and as the derivative
 written by hand. One process; in each round all variants are called in turn; the figures are medians of the rounds' ratios to the
 hand-written derivative, with their range. All gradients are first compared with the hand-written one. A variant whose call takes longer
