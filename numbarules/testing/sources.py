@@ -16,6 +16,9 @@ from .writer import Source, source
 
 __all__ = ["Source", "Wrong", "check_source", "compiled", "source"]
 
+BATCH = 500
+"""Programs that the same processes check: each program leaves its compiled code behind."""
+
 
 def _one(seed: int) -> tuple[int, str]:
     try:
@@ -32,18 +35,17 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
     start, done, failures, skipped = time.time(), 0, 0, 0
-    seeds = range(options.first, options.first + options.count)
-    # fresh processes every so often: each program leaves its compiled code behind
-    with ProcessPoolExecutor(options.jobs) as pool:
-        for seed, answer in pool.map(_one, seeds, chunksize=4):
-            done += 1
-            if done % 500 == 0:
-                print(f"{done} programs after {time.time() - start:.0f} s", flush=True)
-            if answer == "skipped":
-                skipped += 1
-            elif answer:
-                failures += 1
-                print(f"{seed}: {answer}", flush=True)
+    end = options.first + options.count
+    for first in range(options.first, end, BATCH):
+        with ProcessPoolExecutor(options.jobs) as pool:
+            for seed, answer in pool.map(_one, range(first, min(first + BATCH, end)), chunksize=4):
+                done += 1
+                if answer == "skipped":
+                    skipped += 1
+                elif answer:
+                    failures += 1
+                    print(f"{seed}: {answer}", flush=True)
+        print(f"{done} programs after {time.time() - start:.0f} s", flush=True)
     print(f"{options.count} programs, {skipped} too large, {failures} wrong, {time.time() - start:.0f} s")
     return 1 if failures else 0
 
