@@ -48,12 +48,11 @@ def sharing_of(function: Function, above: tuple[Callee, ...] = ()) -> Sharing:
 
 def changes_or_shares(stmt: Stmt) -> str | None:
     """What a call is known to do that no rule can stand for, in words; None where nothing is known."""
-    e = effects(stmt)
-    if e.writes:
+    e, code = effects(stmt), _own_code(stmt)
+    if e.writes and code is None:
         return "writes into an argument"
     if not _concerns_memory(stmt):
         return None
-    code = _own_code(stmt)
     if code is None:
         views = e.aliases and not e.opaque and any(map(_shared, stmt.results))
         return "may return a view of an argument" if views else None
