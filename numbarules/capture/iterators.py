@@ -7,10 +7,10 @@ from typing import Any
 
 from .._numba import nir
 from ..ir.nodes import Apply, Const, Named, Var, const
-from ..ir.types import BOOL
+from ..ir.types import BOOL, Tuple
 from .frame import Frame
 from .graph import modelled_iterator
-from .iterables import count, iterable
+from .iterables import count, item, iterable
 from .operands import named, raw
 from .uses import called_function, used_at_once, uses
 from .values import Aggregate, Iterator, Pair, Pending, Value
@@ -38,7 +38,7 @@ def iterator_call(frame: Frame, target: str, source: Value) -> Value | None:
     If one loop takes it up at once, it needs no position of its own.
     """
     match used_at_once(frame.typed, target):
-        case nir.Assign(value=nir.Expr(op="getiter")):
+        case nir.Assign(value=nir.Expr(op="getiter" | "exhaust_iter")):
             return source
         case nir.Assign(value=nir.Expr(op="call") as call) if called_function(frame.typed, call) in (enumerate, zip):
             return source
@@ -46,7 +46,7 @@ def iterator_call(frame: Frame, target: str, source: Value) -> Value | None:
 
 
 def explicit_iterator(frame: Frame, target: str, source: Value) -> Iterator | None:
-    """What `iter` makes of an iterable; None where it is used for more than loops and `next`, or stands for several iterators."""
+    """What `iter` makes of an iterable; None where it has uses besides loops, `next` and unpacking, or stands for several."""
     return _made(frame, f"#iter:{target}", source) if iterable(source) and _only_advanced(frame, target) else None
 
 
@@ -62,7 +62,7 @@ def _only_advanced(frame: Frame, name: str) -> bool:
                 return _only_advanced(frame, target.name)
             case nir.Assign(value=nir.Expr(op="call") as call):
                 return called_function(frame.typed, call) is next
-        return isinstance(stmt, nir.Assign) and isinstance(stmt.value, nir.Expr) and stmt.value.op == "iternext"
+        return isinstance(stmt, nir.Assign) and isinstance(stmt.value, nir.Expr) and stmt.value.op in ("iternext", "exhaust_iter")
 
     return all(map(fine, uses(frame.typed, name)))
 
@@ -92,5 +92,19 @@ def pair_second(frame: Frame, target: str, expr: Any) -> Value:
 
 
 def exhaust_iter(frame: Frame, target: str, expr: Any) -> Value:
+    """What an assignment to several names takes apart: all that there is to run over."""
     value = named(frame, expr.value)
-    return value if isinstance(value, Aggregate) else raw(frame, expr, frame.type_of(target))
+    if isinstance(value, Aggregate):
+        return value
+    source: Value = value
+    first: Value = const(0)
+    if isinstance(value, Iterator):
+        source, first = value.source, frame.env[value.slot]
+        frame.env[value.slot] = value.count
+    assert isinstance(first, Var | Const)
+    t = frame.type_of(target)
+    if not iterable(source) or not isinstance(t, Tuple):
+        return raw(frame, expr, t)
+    left = frame.arithmetic(operator.sub, frame.integer(count(frame, source)), first)
+    frame.require(frame.equal(left, const(expr.count)), ValueError)
+    return Aggregate(t, tuple(item(frame, source, frame.arithmetic(operator.add, first, const(k))) for k in range(expr.count)))

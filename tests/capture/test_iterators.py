@@ -168,3 +168,51 @@ def test_builtins_of_iterables() -> None:
     assert abs(builtins(*args) - value) < 1e-12
     for got, wanted in zip(nr.grad(builtins, argnums=(0, 1, 2))(*args), gradients, strict=True):
         np.testing.assert_allclose(got, wanted, rtol=1e-12)
+
+
+@njit
+def unpacked(p, M, T, n):
+    a, b, c = p
+    row, other = M
+    (d, _), (e, f) = zip(p[:2], M[0, 1:])
+    (i, g), (j, h) = enumerate(p[1:])
+    (plane,) = T[:1]
+    u, v = plane[:, 0]
+    rest = iter(p)
+    s = next(rest) ** 2
+    y, z = rest
+    s += a * b / c + np.sum(row * other) * d * e * f + g * (i + 1) + h * h * (j + 5) + u * v + y * z
+    p[0] = 7.0  # the names have been bound
+    for _ in range(n):
+        a, b, c = np.array([b, c * a, a])
+    k, m = range(2)
+    return s * a + b * c + (k + m) * p[0]
+
+
+@njit
+def plain_unpacked(p, M, T, n):
+    a, b, c = p[0], p[1], p[2]
+    s = a**2 + a * b / c + np.sum(M[0] * M[1]) * a * b * M[0, 2] + b + c * c * 6 + T[0, 0, 0] * T[0, 1, 0] + b * c
+    for _ in range(n):
+        a, b, c = b, c * a, a
+    return s * a + b * c + 7.0
+
+
+@njit
+def too_few_or_many(p):
+    a, b = p
+    return a * b
+
+
+def test_unpacking_what_is_no_tuple() -> None:
+    T = np.linspace(0.2, 1.4, 8).reshape(2, 2, 2)
+    p = V[:3].copy()
+    for n in (0, 3):
+        value, gradients = nr.value_and_grad(unpacked, argnums=(0, 1, 2))(p, M, T, n)
+        assert max(abs(value - unpacked(p.copy(), M, T, n)), abs(value - plain_unpacked(p, M, T, n))) < 1e-12
+        for got, wanted in zip(gradients, nr.grad(plain_unpacked, argnums=(0, 1, 2))(p, M, T, n), strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=1e-12)
+    check(too_few_or_many, V[:2].copy())
+    for size in (0, 1, 3):
+        with pytest.raises(ValueError, match=r"^$"):
+            nr.grad(too_few_or_many)(V[:size])
