@@ -74,7 +74,14 @@ def register(vjp: Any) -> None:
 
 def _forget(vjp: Any, choose: Any, f: weakref.ref[Any]) -> None:
     """Lets Numba ask again for what `vjp` of a function is in jitted code."""
-    forget_implementations(vjp, choose, lambda args: isinstance(args[0], types.Dispatcher) and args[0].dispatcher is f())
+
+    def is_it(t: Any) -> bool:
+        try:
+            return isinstance(t, types.Dispatcher) and t.dispatcher is f()
+        except ReferenceError:  # of a function that is gone; nobody asks for it again
+            return True
+
+    forget_implementations(vjp, choose, lambda args: is_it(args[0]))
 
 
 def _call(self: Any, ybar: Any) -> Any:

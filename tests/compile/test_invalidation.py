@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import threading
 
@@ -301,6 +302,31 @@ def test_vjp_from_python_and_in_jitted_code():
         assert nr.vjp(of_p, 2.0)[1](1.0) == (7.0,)
         assert in_code(2.0) == 3.0 + 7.0
     assert in_code(2.0) == 9.0 and nr.vjp(of_p, 2.0)[1](1.0) == (4.0,)
+
+
+def test_jitted_vjp_of_a_function_that_is_gone():
+    """What Numba keeps for it must not stand in the way of what changes for others."""
+
+    def used_and_dropped():
+        f = njit(lambda x: x * x)
+        assert nr.vjp(f, 2.0)[0] == 4.0
+
+        @njit
+        def in_code(x):
+            return nr.vjp(f, x)[1](1.0)[0]
+
+        assert in_code(2.0) == 4.0
+
+    @njit
+    def in_code(x):
+        return nr.vjp(of_p, x)[1](1.0)[0]
+
+    assert in_code(2.0) == 4.0
+    used_and_dropped()
+    gc.collect()
+    with nr.rule_scope():
+        put(p, 7.0)
+        assert in_code(2.0) == 7.0
 
 
 def test_what_cannot_be_compiled_again_is_named():
