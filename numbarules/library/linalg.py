@@ -280,14 +280,17 @@ def cholesky_rule(A: AbstractMatrix):
     def cholesky_pullback(Lbar, Abar):
         n = L.shape[0]
         if Abar is not None:
-            P = np.dot(L.T, np.tril(Lbar))
+            below = np.zeros_like(L)
+            for i in range(n):
+                for j in range(i + 1):
+                    below[i, j] = Lbar[i, j]
+            P = np.dot(L.T, below)
             for i in range(n):
                 P[i, i] *= 0.5
                 for j in range(i + 1, n):
                     P[i, j] = 0
-            T = np.ascontiguousarray(L.T)
-            Z = np.linalg.solve(T, P)
-            S = np.linalg.solve(T, np.ascontiguousarray(Z.T))  # the transpose of L^-T P L^-1
+            inverse = np.linalg.inv(L)
+            S = np.dot(inverse.T, np.dot(P, inverse))
             for i in range(n):
                 Abar[i, i] += S[i, i]
                 for j in range(i):
@@ -343,7 +346,8 @@ def eigvalsh_rule(A: AbstractMatrix):
     return w, eigvalsh_pullback
 
 
-# General factorisations
+# General factorisations. Like cholesky's, their pullbacks use `inv` and loops over a triangle: `np.linalg.solve`, `np.tril` and `np.triu`
+# bring Numba's code that writes out a mismatch of shapes, 2 s of compiling each.
 
 
 # A = X diag(w) X^-1 with real w (Numba raises where they are complex):  Abar = X^-T diag(wbar) X^T  (Giles 3.1). Infinite, or LinAlgError,
@@ -353,7 +357,7 @@ def eigvals_rule(A: AbstractMatrix):
     w, X = np.linalg.eig(A)
 
     def eigvals_pullback(wbar):
-        return np.linalg.solve(np.ascontiguousarray(X.T), np.ascontiguousarray((X * wbar).T))
+        return np.dot(np.linalg.inv(X).T, (X * wbar).T)
 
     return w, eigvals_pullback
 
@@ -419,7 +423,11 @@ def qr_rule(A: AbstractMatrix):
         M = np.zeros_like(S)
         B = np.zeros_like(P)
         if Rbar is not None:
-            M += np.dot(S, contiguous(np.triu(Rbar)).T)
+            above = np.zeros_like(S)
+            for i in range(S.shape[0]):
+                for j in range(i, S.shape[0]):
+                    above[i, j] = Rbar[i, j]
+            M += np.dot(S, above.T)
         if Qbar is not None:
             M -= np.dot(contiguous(Qbar).T, P)
             B += Qbar
@@ -427,6 +435,6 @@ def qr_rule(A: AbstractMatrix):
             for j in range(i):
                 M[j, i] = M[i, j]
         B += np.dot(P, M)
-        return np.linalg.solve(S, np.ascontiguousarray(B.T)).T
+        return np.dot(B, np.linalg.inv(S).T)
 
     return (Q, R), qr_pullback
