@@ -338,6 +338,7 @@ FAULTS: dict[str, Fault] = {
     ),
     "what branches and loops write is forgotten": instead(optimise, "_written", lambda right, *args: set()),
     "an index is taken for natural": instead(signs._Unwrap, "natural", lambda right, self, x: True),
+    "a carried index that falls is taken to grow": instead(signs._Unwrap, "grows", lambda right, self, y, x: True),
     "a window is never completed": instead(windows._Gather, "flush", lambda right, *args: []),
     "the parts of a window are mirrored": instead(windows._Gather, "groups", _mirrored),
     "a load is shared past a store": instead(optimise, "_killed", lambda right, key, written: False),

@@ -101,8 +101,24 @@ def written_in_the_next_iteration() -> Program:
     return Program(Function("f", (("x", x.type),), b.region([x], [y]), FLOAT64), (np.array([0.3, 0.4]),), (0,))
 
 
+def read_from_both_ends() -> Program:
+    """i = 1; for k: z += x[i]**2; i = i * -1"""
+    b = Builder(Names())
+    x, k, i, z = (b.names.var(t, name) for name, t in (("x", Array(FLOAT64, 1, "C")), ("k", INT64), ("i", INT64), ("z", FLOAT64)))
+    inner = b.child()
+    w = inner.one(Load(), [x, i], FLOAT64)
+    square = inner.one(Apply(Named(operator.mul)), [w, w], FLOAT64)
+    following = inner.one(Apply(Named(operator.add)), [z, square], FLOAT64)
+    turned = inner.one(Apply(Named(operator.mul)), [i, const(-1)], INT64)
+    y, _ = b.emit(For(), [const(3), const(0.0), const(1)], FLOAT64, INT64, regions=(inner.region([k, z, i], [following, turned]),))
+    return Program(Function("f", (("x", x.type),), b.region([x], [y]), FLOAT64), (np.array([0.3, 0.4, 0.5]),), (0,))
+
+
 # Faults that few generated programs can see have a program of their own.
-DIRECTED = {"a store in the next iteration is forgotten": written_in_the_next_iteration}
+DIRECTED = {
+    "a store in the next iteration is forgotten": written_in_the_next_iteration,
+    "a carried index that falls is taken to grow": read_from_both_ends,
+}
 
 
 def catches(program: Program, fault: str) -> bool:
